@@ -10,7 +10,7 @@ constexpr std::string_view kEmbeddingBackwardOp = "Embedding";
 
 struct Embedding::Kept {
   std::vector<std::int64_t> ids;
-  Shape shape;  // of the result
+  Shape shape;
 };
 
 void Embedding::keep(const std::vector<std::int64_t>& ids, const Shape& shape, const EmbeddingForwardOptions& options) const {

@@ -18,7 +18,7 @@ Linear Linear::converted(bool to_int8) const {
     to.bias() = from.bias();
     if (from.out_features() != out_) return;
     to.allocate_weight(out_, in_);
-    // In pieces of 4 MB, each large enough for all threads.
+    // Pieces of 4 MB are large enough for all threads.
     const auto in = static_cast<std::size_t>(in_), out = static_cast<std::size_t>(out_);
     const std::size_t most = std::min(out, (std::size_t{1} << 20) / in + 1);
     std::vector<float> rows(most * in);

@@ -14,13 +14,12 @@ constexpr std::array<const char*, 3> kLetters{"q_proj", "k_proj", "v_proj"};
 
 using detail::size_of;
 
-/// Throws CONFIG if the quotient is not a whole number.
 std::int64_t quotient(std::string_view name, std::int64_t value, std::string_view divisor_name, std::int64_t divisor) {
   if (value % divisor != 0) detail::fail(ErrorCode::config, kMultiHeadAttentionOp, name, {"a multiple of ", divisor_name, " ", divisor}, {value});
   return value / divisor;
 }
 
-/// Appends the learned and the zero row: (B,S,width) -> (B,S+extra,width).
+/// (B,S,width) -> (B,S+extra,width) with the learned and the zero row.
 void append_rows(const float* from, std::int64_t B, std::int64_t S, std::int64_t width, const std::vector<float>& learned, bool zero, float* to) {
   for (std::int64_t b = 0; b < B; ++b) {
     to = std::copy_n(from + b * S * width, S * width, to);
@@ -29,7 +28,7 @@ void append_rows(const float* from, std::int64_t B, std::int64_t S, std::int64_t
   }
 }
 
-/// Joins past (B,H,past,width), which may be null, and x (B,H,rows,width) to (B,H,past + rows,width).
+/// past (B,H,past,width), which may be null, and x (B,H,rows,width) become (B,H,past + rows,width).
 void join_heads(const TensorView& past, const detail::Heads<const float>& x, std::int64_t B, std::int64_t H, std::int64_t rows, std::int64_t width,
                 float* to) {
   const detail::Rows past_rows(past);
@@ -81,7 +80,7 @@ void MultiHeadAttention::visit_parameters(detail::ParameterVisitor& visitor) {
   const auto is_separate = [&](const std::string& name) { return visitor.is_in_state(name + ".weight") || visitor.is_in_state(name + ".bias"); };
   const Form form = std::any_of(kLetters.begin(), kLetters.end(), is_separate) ? Form::separate : this->form();
   const auto E = static_cast<std::size_t>(options_.embed_dim);
-  const std::uint32_t first = visitor.stream;  // three projections, out_proj, bias_k and bias_v each have a stream, even if absent
+  const std::uint32_t first = visitor.stream;  // every possible parameter has a stream
   for (std::uint32_t i = 0; i < 3; ++i) {
     visitor.stream = first + i;
     const std::string name = kLetters[i], weight = name + ".weight", bias = name + ".bias";
@@ -162,7 +161,7 @@ detail::AttentionPlan MultiHeadAttention::plan(std::string_view op, const Tensor
   Shape output = query.shape;
   output[rank - 1] = options_.out_proj ? options_.embed_dim : H_ * Dv_;
 
-  const int copies = extra > 0 ? 2 : 1;  // appending keys copies them
+  const int copies = extra > 0 ? 2 : 1;
   memory.add("projected queries", {B, sizes.L, H_ * D_});
   for (int i = 0; i < copies; ++i) {
     memory.add("projected keys", {B, S + extra, Hkv_ * D_});
@@ -186,7 +185,7 @@ std::int64_t MultiHeadAttention::check_past(std::string_view op, const KeyValueV
 
 void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value,
                              const AttentionOptions& options, const detail::AttentionBuffers& buffers) const {
-  // A call's own dropout applies in eval mode too; its own seed always starts at step 0.
+  // A call's own dropout applies in eval mode too, its own seed from step 0.
   detail::ForwardRandom random = next_random();
   const float probability = options.dropout.value_or(random.training ? options_.dropout : 0.0F);
   if (options.seed || !random.training) random = {.training = true, .seed = options.seed.value_or(0)};
@@ -248,7 +247,6 @@ void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView
   if (to_v != nullptr) detail::copy_heads(all.values, B, Hkv, sizes.S, Dv, to_v);
 }
 
-/// q_proj (B,L,H·D), k_proj (B,S,Hkv·D), v_proj (B,S,Hkv·Dv)
 void MultiHeadAttention::project(const TensorView& query, const TensorView& key, const TensorView& value, float* q_proj, float* k_proj, float* v_proj,
                                  detail::Scratch& scratch) const {
   const auto same = [](const TensorView& a, const TensorView& b) { return a.data == b.data && a.shape == b.shape && a.strides == b.strides; };
@@ -262,8 +260,7 @@ void MultiHeadAttention::project(const TensorView& query, const TensorView& key,
   }
 }
 
-/// Keys (B,Hkv,S,D) and values (B,Hkv,S,Dv): the past or those in the cache, the projected ones, then the learned and
-/// the zero row.
+/// Keys (B,Hkv,S,D) and values (B,Hkv,S,Dv): past or cached, projected, then the learned and the zero row.
 MultiHeadAttention::KeysAndValues MultiHeadAttention::keys_and_values(const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes,
                                                                       const Run& run, const float* k_proj, const float* v_proj,
                                                                       const detail::AttentionBuffers& buffers, detail::Scratch& scratch) const {
@@ -285,7 +282,7 @@ MultiHeadAttention::KeysAndValues MultiHeadAttention::keys_and_values(const deta
   return {detail::heads_of<const float>(buffers.present_key, Hkv, S, D), detail::heads_of<const float>(buffers.present_value, Hkv, S, Dv)};
 }
 
-/// merged (B,L,H·Dv), by calling the attention core for each run of sequences of equal length
+/// merged (B,L,H·Dv)
 void MultiHeadAttention::attend(const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, const Run& run,
                                 std::span<const detail::SequenceGroup> runs, const float* q_proj, const KeysAndValues& all, float* merged,
                                 const detail::AttentionBuffers& buffers, detail::Scratch& scratch) const {
@@ -312,7 +309,7 @@ void MultiHeadAttention::attend(const detail::AttentionSpec& spec, const detail:
   }
 }
 
-/// output (B,L,E) = merged Wᵀ + b; calls finish_row for each row.
+/// output (B,L,E) = merged Wᵀ + b
 void MultiHeadAttention::project_output(const detail::AttentionPlan& plan, const Run& run, const float* merged,
                                         const detail::AttentionBuffers& buffers, detail::Scratch& scratch) const {
   const std::int64_t rows = plan.sizes.B * plan.sizes.L;
@@ -380,7 +377,7 @@ void MultiHeadAttention::rotate(const detail::AttentionSpec& spec, const detail:
   for (const auto& [count, length] : runs) {
     const std::size_t rows = size_of(count, length);
     const Heads queries{q_proj, H}, keys{k_proj, Hkv};
-    if (given == sizes.L && spec.query_offset == sizes.past) {  // queries and keys have the same angles
+    if (given == sizes.L && spec.query_offset == sizes.past) {  // same angles
       const Heads both[] = {queries, keys};
       defaults_.rotary.rotate(both, rows, static_cast<std::size_t>(length), sizes.past, scratch);
     } else {

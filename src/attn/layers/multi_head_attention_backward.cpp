@@ -81,7 +81,7 @@ void MultiHeadAttention::keep(const detail::AttentionSizes& sizes, const detail:
 
 void MultiHeadAttention::add_backward_memory(const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, MemoryEstimate& memory) const {
   const std::int64_t widest = std::max({options_.embed_dim, key_.in_features(), value_.in_features()});
-  // Gradients of the merged heads, of q, k, v and the inputs, and copies with non-finite rows zeroed.
+  // Of merged heads, q, k, v and inputs, and copies with non-finite rows zeroed.
   memory.add("gradients inside", {sizes.B, sizes.L, H_ * (2 * D_ + 2 * Dv_) + options_.embed_dim + widest});
   if (!query_norm_.is_identity()) memory.add("queries and keys before their norms", {4, std::max(sizes.B * sizes.L, sizes.B * sizes.S), H_ * D_});
   memory.add("gradients of keys and values", {sizes.B, sizes.S, Hkv_ * (D_ + Dv_) + 2 * widest});
@@ -123,7 +123,7 @@ void MultiHeadAttention::run_backward(const detail::MultiHeadAttentionBackwardPl
   share_gradients()->kept.reset();
 }
 
-/// Steps go from the output back to the inputs; `to` gets traces on the way.
+/// From the output back to the inputs; `to` gets traces on the way.
 class MultiHeadAttention::Backward {
  public:
   Backward(const MultiHeadAttention& layer, const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, const detail::KeptAttention& kept,
@@ -188,15 +188,15 @@ class MultiHeadAttention::Backward {
   detail::Gradients& gradients_;
   const detail::MultiHeadAttentionGradientBuffers& to_;
   detail::Scratch& scratch_;
-  const std::int64_t B_, L_, S_, given_, H_, Hkv_, D_, Dv_, E_;  // given: keys without those that the layer appended
+  const std::int64_t B_, L_, S_, given_, H_, Hkv_, D_, Dv_, E_;  // given: without the keys that the layer appended
   const detail::SequenceGroup whole_{B_, L_};
   const std::span<const detail::SequenceGroup> runs_;
   const detail::RelativePositions* const relative_ = kept_.position_bias.relative;
-  float *q_ = nullptr, *k_ = nullptr, *v_ = nullptr;                    // (B,L,H,D), (B,S,Hkv,D), (B,S,Hkv,Dv): gradients of q, k and v
+  float *q_ = nullptr, *k_ = nullptr, *v_ = nullptr;                    // (B,L,H,D), (B,S,Hkv,D), (B,S,Hkv,Dv)
   float *of_position_keys_ = nullptr, *of_position_queries_ = nullptr;  // (count,width)
 };
 
-/// Returns merged Wₒᵀ, the gradient of the merged heads.
+/// Returns grad Wₒ.
 const float* MultiHeadAttention::Backward::output_backward(const float* grad) {
   const std::size_t merged_size = size_of(B_ * L_, H_ * Dv_);
   const float* of_merged = grad;
@@ -210,7 +210,7 @@ const float* MultiHeadAttention::Backward::output_backward(const float* grad) {
   return of_merged;
 }
 
-/// Returns the gradient of the heads' results before the caller's patch and head mask.
+/// Returns the gradient before the caller's patch and head mask.
 const float* MultiHeadAttention::Backward::unpatch(const float* of_merged) {
   if (kept_.patch.values != nullptr || kept_.patch.head_mask != nullptr) {
     const std::size_t merged_size = size_of(B_ * L_, H_ * Dv_);
@@ -225,7 +225,6 @@ const float* MultiHeadAttention::Backward::unpatch(const float* of_merged) {
   return of_merged;
 }
 
-/// Gradients of q, k and v, and of the positions' keys and queries.
 void MultiHeadAttention::Backward::heads_backward(const float* of_merged) {
   q_ = scratch_.take(size_of(B_ * L_, H_ * D_));
   k_ = scratch_.take(size_of(B_ * S_, Hkv_ * D_));
@@ -258,7 +257,7 @@ void MultiHeadAttention::Backward::heads_backward(const float* of_merged) {
                                             .relative_queries = of_position_queries_,
                                             .position_bias = to_.position_bias};
     if (!spec_.runs.empty()) {
-      // There is one batch, so each head has the rows of all runs; this run begins at row `start`.
+      // Each head has the rows of all runs; this run begins at row `start`.
       const auto from = [&](const auto& heads, std::int64_t rows) {
         auto moved = heads;
         moved.data += start * heads.row;
@@ -281,7 +280,7 @@ void MultiHeadAttention::Backward::heads_backward(const float* of_merged) {
   copy_heads(TraceName::v, of_v, Hkv_, S_, Dv_);
 }
 
-/// (B,S,width) -> (B,given,width): takes off the keys that the layer appended; add_bias_kv learns the first of them.
+/// (B,S,width) -> (B,given,width) without the keys that the layer appended; add_bias_kv learns the first of them.
 void MultiHeadAttention::Backward::take_off_appended(float* rows, std::int64_t width, const char* name) {
   if (spec_.extra_keys == 0) return;
   if (float* const bias = layer_.options_.add_bias_kv ? gradients_.fill(prefix_ + name) : nullptr)
@@ -306,7 +305,7 @@ void MultiHeadAttention::Backward::rotate_back() {
   }
 }
 
-/// The inputs of the norms are computed again.
+/// Recomputes the inputs of the norms.
 void MultiHeadAttention::Backward::head_norms_backward() {
   const detail::Scratch::Frame frame(scratch_);
   float* const projected = scratch_.take(std::max(size_of(B_ * L_, H_ * D_), size_of(B_ * given_, Hkv_ * D_)));
@@ -316,7 +315,6 @@ void MultiHeadAttention::Backward::head_norms_backward() {
   layer_.key_norm_.backward(k_, projected, B_ * given_ * Hkv_, k_, prefix_ + "k_norm.", gradients_, scratch_);
 }
 
-/// W_Q, W_K, W_V under the names of the state, and the gradients of the inputs.
 void MultiHeadAttention::Backward::projections_backward() {
   const bool is_self = kept_.is_self;
   float* const more = is_self ? scratch_.take(size_of(B_ * L_, E_)) : nullptr;
@@ -363,7 +361,7 @@ void MultiHeadAttention::project_positions_backward(const detail::RelativePositi
   float* const of_weight = scratch.take(weight_size);
   float* const of_bias = scratch.take(size_of(width, 1));
   const kernels::KernelTable& kernel = kernels::best();
-  // In checkpoints queries and keys have the same width, so the three projections are one in_proj_weight.
+  // In checkpoints queries and keys have the same width, so there is one in_proj_weight.
   const auto backward = [&](bool is_there, const detail::Linear& shared, const detail::Linear& own, const char* name, std::size_t part,
                             const float* grad) {
     if (!is_there) return;

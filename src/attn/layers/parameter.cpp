@@ -86,7 +86,7 @@ namespace {
 
 std::size_t height_of(const ParameterRef& piece) { return static_cast<std::size_t>(piece.shape[0]); }
 
-/// Splits rows among the pieces: calls set(piece, first row in the piece, rows of the piece).
+/// Calls set(piece, first row in the piece, rows of the piece).
 template <class Number, class Set>
 void share_rows(const StateTensor& tensor, std::size_t first, std::span<const Number> rows, Set set) {
   const std::size_t count = tensor.pieces.size(), width = tensor.pieces.front().row_size();

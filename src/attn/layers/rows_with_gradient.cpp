@@ -6,7 +6,6 @@
 namespace attn::detail {
 namespace {
 
-/// grad_of(row) returns the n gradients of a row of x.
 template <class GradOf>
 const float* select(const GradOf& grad_of, std::size_t n, const float* x, std::size_t width, std::size_t rows, Scratch& scratch) {
   float* copy = nullptr;

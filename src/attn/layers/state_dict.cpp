@@ -16,7 +16,7 @@ std::string join(const std::vector<std::string>& names) {
   return text;
 }
 
-/// Draws the values (rows,width) of a parameter, or of a tensor whose first piece it is.
+/// For a tensor `parameter` is its first piece.
 void draw(const ParameterRef& parameter, std::int64_t rows, const InitOptions& options, std::span<float> values) {
   const auto width = static_cast<std::int64_t>(parameter.row_size());
   const bool is_torch = options.scheme == InitScheme::torch;
@@ -32,7 +32,7 @@ void draw(const ParameterRef& parameter, std::int64_t rows, const InitOptions& o
     case ParameterKind::bias:
       if (is_torch) random.uniform(values.data(), values.size(), 1 / std::sqrt(static_cast<double>(parameter.linear->in_features())));
       return;
-    case ParameterKind::row:  // torch's xavier_normal_ uses the width as fan-in and fan-out
+    case ParameterKind::row:  // torch's xavier_normal_ has fan-in = fan-out = width
       if (is_torch) scheme.scheme = InitScheme::xavier_normal;
       return random.row(values.data(), width, scheme);
     case ParameterKind::embedding:
@@ -96,14 +96,14 @@ std::map<std::string, Int8Weight> int8_state(const StateTensors& tensors) {
 
 void initialize(const StateTensors& tensors, const InitOptions& options) {
   const FloatEnvironment environment;
-  // What is stored as panels is drawn row-major first, everything else in place.
+  // Panels are drawn row-major first, everything else in place.
   std::size_t largest = 0;
   for (const auto& [name, tensor] : tensors)
     if (tensor.pieces.front().has_panels()) largest = std::max(largest, tensor.size());
   std::vector<float> numbers(largest);
   convert("initialize", tensors, false);
   for (const auto& [name, tensor] : tensors) {
-    // torch draws the projections in an in_proj_weight as one tensor; named schemes draw each with its own fan-in and fan-out.
+    // torch draws in_proj_weight as one tensor; named schemes draw each projection with its own fan-in and fan-out.
     const bool is_whole = options.scheme == InitScheme::torch && tensor.pieces.front().kind == ParameterKind::projection;
     if (is_whole) {
       const std::span<float> values = std::span(numbers).first(tensor.size());

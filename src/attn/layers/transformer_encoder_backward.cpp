@@ -82,10 +82,10 @@ void TransformerEncoder::run_backward(const TensorView& grad, const detail::Enco
 void TransformerEncoder::backward(const detail::KeptEncoder& kept, const std::string& prefix, detail::Gradients& gradients,
                                   const detail::EncoderGradientBuffers& to, detail::Scratch& scratch) const {
   if (options_.final_norm) norm_.backward(to.grad_x, kept.last, kept.B * kept.L, to.grad_x, prefix + "norm.", gradients, scratch);
-  std::size_t first = 0;  // first place in the order of execution that is not skipped
+  std::size_t first = 0;  // in the order of execution
   while (first < depth() && layer_at(first) < to.first_layer) ++first;
   std::vector<bool> is_used(layers_.size());
-  detail::Gradients more, none;  // for layers that were used before; for layers below to.first_layer
+  detail::Gradients more, none;  // for layers that run again; for layers below to.first_layer
   for (std::size_t i = depth(); i-- > first;) {
     const std::size_t at = layer_at(i);
     const std::string name = prefix + "layers." + std::to_string(at) + ".";

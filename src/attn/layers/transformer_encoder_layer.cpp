@@ -18,7 +18,7 @@ constexpr std::string_view kTransformerEncoderLayerOp = "TransformerEncoderLayer
 using detail::size_of;
 
 MultiHeadAttentionOptions options_of_attention(std::string_view op, const TransformerEncoderLayerOptions& options) {
-  // Checked here so that errors name the options that the caller has set.
+  // So that errors name the caller's options.
   const std::int64_t d_model = detail::check_positive(op, "d_model", options.d_model), nhead = detail::check_positive(op, "nhead", options.nhead);
   if (!options.head_dim && d_model % nhead != 0) detail::fail(ErrorCode::config, op, "d_model", {"a multiple of nhead ", nhead}, {d_model});
   if (options.num_key_value_heads) {
@@ -35,7 +35,6 @@ MultiHeadAttentionOptions options_of_attention(std::string_view op, const Transf
           .dropout = options.dropout};
 }
 
-/// The options must have been checked.
 detail::AttentionDefaults defaults_of_attention(std::string_view op, const TransformerEncoderLayerOptions& options) {
   return {
       .softcap = detail::check_softcap(op, options.softcap),
@@ -43,7 +42,7 @@ detail::AttentionDefaults defaults_of_attention(std::string_view op, const Trans
       .rotary = options.rotary ? detail::Rotary(op, *options.rotary, options.head_dim.value_or(options.d_model / options.nhead)) : detail::Rotary()};
 }
 
-/// Returns the layers to trace, unique, ascending.
+/// Unique and ascending.
 std::vector<std::int64_t> traced_layers(std::string_view op, std::int64_t layers, const std::optional<EncoderTraceOptions>& trace) {
   std::vector<std::int64_t> traced;
   if (!trace) return traced;
@@ -180,7 +179,7 @@ void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, const TensorV
   if (plan.has_hidden_states) std::copy_n(buffers.output, size, buffers.hidden_states[1]);
 }
 
-/// Operations on a row run as soon as a linear map has written it, while it is in the cache.
+/// Runs operations on a row as soon as a linear map has written it, while it is in the cache.
 class TransformerEncoderLayer::Forward {
  public:
   Forward(const TransformerEncoderLayer& layer, const detail::EncoderPlan& plan, std::uint32_t index, const detail::ForwardRandom& random,
@@ -197,8 +196,8 @@ class TransformerEncoderLayer::Forward {
 
   void run(const float* x, const detail::PositionBias& position_bias, float* y) {
     const std::size_t size = size_of(rows_, plan_.E), hidden_size = size_of(rows_, options_.dim_feedforward);
-    float* const sum = scratch_.take(size);   // x + attention; without norm_first, overwritten by its norm1
-    float* const part = scratch_.take(size);  // output of attention, then of feed-forward
+    float* const sum = scratch_.take(size);  // x + attention; becomes its norm1 without norm_first
+    float* const part = scratch_.take(size);
     float* const normed = options_.norm_first ? scratch_.take(size) : sum;
     attention(x, position_bias, part, sum, normed);
     float* const hidden = scratch_.take(hidden_size);
@@ -236,8 +235,7 @@ class TransformerEncoderLayer::Forward {
   const kernels::KernelTable& kernel_ = kernels::best(layer_.linear1_.is_quantized());
 };
 
-/// sum = x + dropout(attention(x or norm1(x))); normed = the feed-forward's input, after its norm. `part`: the
-/// attention before the sum.
+/// sum = x + dropout(attention(x or norm1(x))), `part`: that attention; normed = the feed-forward's input, after its norm.
 void TransformerEncoderLayer::Forward::attention(const float* x, const detail::PositionBias& position_bias, float* part, float* sum, float* normed) {
   if (options_.norm_first) {
     layer_.norm1_.forward(x, rows_, normed);
@@ -287,7 +285,7 @@ void TransformerEncoderLayer::Forward::expand(const float* normed, float* hidden
   detail::Linear::forward({outputs, options_.gated ? 2U : 1U}, detail::Rows(normed, static_cast<std::size_t>(rows_), E_), scratch_, &finish_row);
 }
 
-/// y = sum + dropout(linear2(hidden)); without norm_first, its norm2.
+/// y = sum + dropout(linear2(hidden)), then norm2 without norm_first.
 void TransformerEncoderLayer::Forward::contract(const float* hidden, float* part, const float* sum, float* y) {
   const detail::Dropout drop_output = dropout(detail::DropoutSite::feed_forward_output);
   const auto finish = [&](std::size_t row, unsigned) noexcept {

@@ -103,7 +103,7 @@ detail::EncoderBackwardPlan TransformerEncoderLayer::plan_backward(const TensorV
 detail::EncoderBackwardPlan TransformerEncoderLayer::plan_backward(std::string_view op, const detail::KeptEncoder& kept,
                                                                    const EncoderBackwardOptions& options,
                                                                    const std::map<std::string, Shape>& parameters, MemoryEstimate& memory) const {
-  // The plan of a forward of the same size has the traces, and its work space is part of a backward's.
+  // A forward's plan has the traces, and its work space is part of a backward's.
   const detail::EncoderPlan forward =
       this->plan(op, static_cast<std::int64_t>(kept.layers.size()), {nullptr, kept.x}, {.trace = options.trace}, {}, memory);
   const detail::EncoderBackwardPlan plan{.x = kept.x,
@@ -116,7 +116,7 @@ detail::EncoderBackwardPlan TransformerEncoderLayer::plan_backward(std::string_v
   const std::int64_t E = kept.E, F = options_.dim_feedforward;
   memory.add("gradients between the parts", {5 + (variant_.parallel ? 1 : 0) + (variant_.post_norms ? 2 : 0), kept.B, kept.L, E});
   memory.add("the feed-forward's hidden layer and its gradients", {options_.gated ? 3 : 2, kept.B, kept.L, F});
-  // A product of two arrays of rows packs one, transposes the other, and may need a copy with non-finite rows zeroed.
+  // One array of rows is packed, the other transposed and perhaps copied with non-finite rows zeroed.
   memory.add("work space of products", {kept.B, kept.L, 2 * (E + F + 32)});
   memory.add("a weight, packed", {E + 32, F + 32});
   self_attn_.add_backward_memory(kept.call.spec, kept.call.sizes, memory);
@@ -133,7 +133,7 @@ void TransformerEncoderLayer::run_backward(const TensorView& grad, const detail:
   share_gradients()->kept.reset();
 }
 
-/// In the reverse order of the forward. `grad` changes from the gradient of the output to that of x.
+/// `grad` changes from the gradient of the output to that of x.
 class TransformerEncoderLayer::Backward {
  public:
   Backward(const TransformerEncoderLayer& layer, const detail::KeptEncoder& stack, std::uint32_t index, float* grad, const std::string& prefix,
@@ -154,7 +154,7 @@ class TransformerEncoderLayer::Backward {
         hidden_size_(size_of(rows_, layer.options_.dim_feedforward)) {}
 
   void run() {
-    // y = norm2(ff_residual), or ff_residual itself if norm_first
+    // y = norm2(ff_residual); ff_residual if norm_first
     if (!options_.norm_first) {
       copy(TraceName::norm2, grad_, size_);
       norm_backward(layer_.norm2_, grad_, kept_.ff_residual, "norm2.");
@@ -173,7 +173,7 @@ class TransformerEncoderLayer::Backward {
     float* const trace = to_.traces.empty() ? nullptr : to_.traces[index_][static_cast<std::size_t>(name)];
     if (trace != nullptr) std::copy_n(from, count, trace);
   }
-  /// Calls change(row) for each row. Costs about ten multiply-adds per value.
+  /// About ten multiply-adds per value.
   template <class Change>
   void each_row(std::size_t width, const Change& change) const {
     const auto count = static_cast<std::size_t>(rows_);
@@ -207,14 +207,14 @@ class TransformerEncoderLayer::Backward {
   const detail::EncoderGradientBuffers& to_;
   detail::Scratch& scratch_;
   const std::int64_t rows_;
-  const std::size_t E_, F_, size_, hidden_size_;  // sizes of (B·L,E) and (B·L,F)
+  const std::size_t E_, F_, size_, hidden_size_;  // of (B·L,E) and (B·L,F)
   const kernels::KernelTable& kernel_ = kernels::best();
   const kernels::BackwardTable& backward_kernel_ = kernels::best_backward();
-  /// Input of the feed-forward part before its norm.
+  /// Before its norm.
   const float* const ff_input_ = layer_.variant_.parallel ? kept_.x : kept_.attn_residual;
 };
 
-/// Returns the gradient of the input of a dropout; of_dropped itself if the dropout is inactive.
+/// Returns of_dropped itself if the dropout is inactive.
 const float* TransformerEncoderLayer::Backward::before_dropout(detail::DropoutSite place, const float* of_dropped) {
   const detail::Dropout site = dropout(place);
   if (!site.active()) return of_dropped;
@@ -224,7 +224,6 @@ const float* TransformerEncoderLayer::Backward::before_dropout(detail::DropoutSi
   return result;
 }
 
-/// Returns of_normed itself without a post norm.
 const float* TransformerEncoderLayer::Backward::before_norm(const detail::Norm& norm, const float* of_normed, const float* x, const char* name) {
   if (norm.is_identity()) return of_normed;
   float* const result = scratch_.take(size_);
@@ -232,7 +231,7 @@ const float* TransformerEncoderLayer::Backward::before_norm(const detail::Norm& 
   return result;
 }
 
-/// ff_residual = input of the feed-forward part + dropout(linear2(dropout(ff_hidden))): of_input (B·L,E) is the gradient of the input of linear1.
+/// ff_residual = input + dropout(linear2(dropout(ff_hidden))); of_input (B·L,E) is the gradient of the input of linear1.
 void TransformerEncoderLayer::Backward::feed_forward_backward(float* of_input) {
   const detail::Scratch::Frame frame(scratch_);
   const float* const of_dropped = before_dropout(detail::DropoutSite::feed_forward_output, grad_);
@@ -260,7 +259,7 @@ void TransformerEncoderLayer::Backward::feed_forward_backward(float* of_input) {
   }
 }
 
-/// Computes ff_hidden (B·L,F) before its dropout again.
+/// Recomputes ff_hidden (B·L,F) before its dropout.
 void TransformerEncoderLayer::Backward::activate(float* hidden) const {
   each_row(F_, [&](std::size_t row) noexcept {
     const std::size_t at = row * F_;
@@ -270,8 +269,7 @@ void TransformerEncoderLayer::Backward::activate(float* hidden) const {
   });
 }
 
-/// Replaces of_hidden, the gradient of ff_hidden, by that of linear1; of_gate gets that of linear_gate. `product`
-/// (B·L,F) is overwritten.
+/// of_hidden, of ff_hidden, becomes that of linear1; of_gate gets that of linear_gate. `product` is (B·L,F).
 void TransformerEncoderLayer::Backward::activation_backward(float* of_hidden, float* of_gate, float* product) const {
   each_row(F_, [&](std::size_t row) noexcept {
     const std::size_t at = row * F_;
@@ -290,8 +288,7 @@ void TransformerEncoderLayer::Backward::activation_backward(float* of_hidden, fl
   });
 }
 
-/// The input is norm1(attn_residual) or, if norm_first, attn_residual, which reaches linear1 through norm2. A parallel
-/// one is x: returns its gradient, to be added to that of x at the end; null otherwise.
+/// Returns the gradient of x, to be added at the end, if the layer is parallel; else null.
 float* TransformerEncoderLayer::Backward::feed_forward_input_backward(float* of_part) {
   if (options_.norm_first) {
     copy(TraceName::norm2, of_part, size_);
@@ -310,7 +307,7 @@ float* TransformerEncoderLayer::Backward::feed_forward_input_backward(float* of_
   return nullptr;
 }
 
-/// attn_residual = x + dropout(attention(x or norm1(x))): adds the gradient of x to `grad`. of_input (B·L,E) is overwritten.
+/// attn_residual = x + dropout(attention(x or norm1(x))). Overwrites of_input (B·L,E).
 void TransformerEncoderLayer::Backward::attention_backward(float* of_input) {
   const float* const of_dropped = before_dropout(detail::DropoutSite::attention_output, grad_);
   const float* const of_output = before_norm(layer_.post_norm1_, of_dropped, kept_.attention_output, "post_norm1.");

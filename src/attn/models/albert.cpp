@@ -1,6 +1,6 @@
 #include "attn/models/bert.hpp"
 
-// ALBERT (Lan et al. 2020), transformers' AlbertModel: BERT whose layers share weights and whose embedding tables are narrower than the hidden size.
+// ALBERT (Lan et al. 2020), transformers' AlbertModel: BERT with shared layers and narrower embedding tables.
 namespace attn::detail {
 namespace albert {
 

@@ -15,7 +15,7 @@ struct Span {
   std::size_t first, last;
 };
 
-/// The largest scores, at most `most` tokens long; among equal scores the first.
+/// At most `most` tokens long; among equal scores the first.
 std::vector<Span> spans_of(const AnswerWindow& window, std::size_t count, std::size_t most) {
   std::vector<Span> spans;
   const std::size_t size = window.start_scores.size();
@@ -51,7 +51,6 @@ std::vector<Answer> answers_of(std::string_view context, const std::vector<Answe
     for (const auto& [score, first, last] : spans_of(window, 2 * count + 10, static_cast<std::size_t>(options.max_answer_length))) {
       const std::int64_t start = window.starts[first], end = window.ends[last];
       std::string words(context.substr(static_cast<std::size_t>(start), static_cast<std::size_t>(end - start)));
-      // Spans with the same words are merged.
       const auto [same, is_new] = places.emplace(lowered(words), all.size());
       if (is_new)
         all.push_back({{std::move(words), 0, start, end}, static_cast<double>(score)});

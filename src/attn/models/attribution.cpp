@@ -15,7 +15,7 @@
 namespace attn::detail {
 namespace {
 
-// Sequences per batch. The results do not depend on it.
+// The results do not depend on it.
 constexpr std::int64_t kStepsOfAPortion = 8, kTextsOfAPortion = 16;
 constexpr std::int64_t kMostSteps = 10'000;
 
@@ -24,7 +24,7 @@ bool has_gradient(AttributionMethod method) { return method != AttributionMethod
 }  // namespace
 
 Quadrature::Quadrature(std::int64_t n) : places(static_cast<std::size_t>(n)), weights(places.size()) {
-  // The nodes are the roots of the Legendre polynomial of degree n, by Newton's method; they are symmetric.
+  // Newton's method for the roots of the Legendre polynomial of degree n, which are symmetric.
   for (std::size_t i = 0; i < (places.size() + 1) / 2; ++i) {
     double x = sin_cos_of(std::numbers::pi * (static_cast<double>(i) + 0.75) / (static_cast<double>(n) + 0.5)).cos, slope = 0;
     for (int iteration = 0; iteration < 20; ++iteration) {
@@ -59,7 +59,7 @@ Attribution::Attribution(std::string_view op, const EncoderModel& model, const A
       call_(call),
       length_(static_cast<std::int64_t>(call.ids.size())),
       width_(static_cast<std::size_t>(model.result_size(of_head()))) {
-  // A mask stays a mask, and what a token predicts needs the token.
+  // The token that predicts cannot be left out; a mask stays a mask.
   const bool stays = call.method == AttributionMethod::leave_one_out || model.config().task == Task::fill_mask;
   for (std::int64_t i = 0; i < length_; ++i)
     if ((call.special.empty() || call.special[static_cast<std::size_t>(i)] == 0) && !(i == call.position && stays)) words_.push_back(i);
@@ -155,7 +155,7 @@ void Attribution::run(std::int64_t index, float* scores, float* values) const {
 
 void Attribution::integrate(std::int64_t first, std::int64_t count, double* scores, float* values) const {
   const auto L = static_cast<std::size_t>(length_), E = static_cast<std::size_t>(model_.config().word_width());
-  // The first portion has two more sequences: the text and the baseline.
+  // First the text and the baseline.
   const std::int64_t ends = first == 0 ? 2 : 0, B = count + ends;
   const auto sequences = static_cast<std::size_t>(B), steps = static_cast<std::size_t>(first), extra = static_cast<std::size_t>(ends);
   const auto place = [&](std::size_t b) { return b >= extra ? quadrature_.places[steps + b - extra] : b == 0 ? 1.0 : 0.0; };
@@ -249,7 +249,7 @@ void Attribution::attention(bool with_gradient, double* scores) const {
   } else {
     model_.run(plan, inputs, buffers, nullptr);
   }
-  // One row of the product of the layers' matrices, from last to first.
+  // A row of the product of the layers' matrices, from last to first.
   std::vector<double> flow = pooled(), next(L);
   for (std::size_t layer = layers; layer-- > 0;) {
     for (std::size_t j = 0; j < L; ++j) next[j] = with_gradient ? flow[j] : 0.5 * flow[j];

@@ -4,8 +4,8 @@
 #include "attn/models/bert.hpp"
 #include "attn/ops/elementary.hpp"
 
-// DeBERTa v2 and v3 (He et al. 2020 and 2021), transformers' DebertaV2Model: positions are relative and have separate projections;
-// score = (q kᵀ + q K_rᵀ + k Q_rᵀ) / √(3 D), r the row of the table for the distance of query and key.
+// DeBERTa v2 and v3 (He et al. 2020 and 2021), transformers' DebertaV2Model: score = (q kᵀ + q K_rᵀ + k Q_rᵀ) / √(3 D), r the row of the table for
+// the distance of query and key.
 namespace attn::detail {
 namespace deberta {
 
@@ -16,7 +16,7 @@ constexpr std::int64_t kMostRows = 1 << 24;  // in half of the table
 
 extern const Family kNewMaskHead;
 
-/// Whether `word` is one of several words separated by |, as in "c2p|p2c".
+/// `words` is such as "c2p|p2c".
 bool has_word(std::string_view words, std::string_view word) {
   std::string found;
   for (std::size_t i = 0; i <= words.size(); ++i) {
@@ -30,7 +30,7 @@ bool has_word(std::string_view words, std::string_view word) {
   return false;
 }
 
-/// Whether pos_att_type, a string or a list, contains the part.
+/// pos_att_type is a string or a list.
 bool has_part(const ConfigReader& config, std::string_view part) {
   const Json* const given = config.find("pos_att_type");
   if (given == nullptr) return false;
@@ -49,7 +49,7 @@ void configure(const ConfigReader& config, ModelConfig& model) {
   only("embedding_size", model.hidden_size);
   only("pooler_hidden_size", model.hidden_size);
   only("attention_head_size", model.hidden_size / model.num_attention_heads);
-  only("conv_kernel_size", 0);  // deberta-v2-xlarge and larger have a convolution parallel to the first layer
+  only("conv_kernel_size", 0);  // deberta-v2-xlarge and larger
   model.type_vocab_size = config.whole("type_vocab_size", 0, 0x7fffffff, 0);
   if (!config.flag("position_biased_input", true)) model.positions = PositionRows::none;
   model.clears_padding = true;
@@ -64,13 +64,13 @@ void configure(const ConfigReader& config, ModelConfig& model) {
   relative.c2p = has_part(config, "c2p");
   relative.p2c = has_part(config, "p2c");
   relative.scale_factor = 1 + (relative.c2p ? 1 : 0) + (relative.p2c ? 1 : 0);
-  relative.has_norm = has_word(config.string("norm_rel_ebd", "none"), "layer_norm");  // the checkpoint then has the norm, even if it is not used
+  relative.has_norm = has_word(config.string("norm_rel_ebd", "none"), "layer_norm");  // in the checkpoint even if unused
   if (config.flag("relative_attention", false)) {
     const std::int64_t most = config.whole("max_relative_positions", -1, kMostRows, -1);
     relative.max_distance = most < 1 ? std::min(model.max_position_embeddings, kMostRows) : most;
     relative.buckets = std::max<std::int64_t>(config.whole("position_buckets", -1, kMostRows, -1), 0);
     relative.span = relative.buckets > 0 ? relative.buckets : relative.max_distance;
-    // Distances above half of the buckets share rows on a logarithmic scale, which divides by log((max_distance - 1) / middle).
+    // The logarithmic scale above half of the buckets divides by log((max_distance - 1) / middle).
     const std::int64_t middle = relative.buckets / 2;
     if (relative.buckets == 1 || (relative.buckets > 0 && relative.max_distance - 1 <= middle && model.max_position_embeddings - 1 > middle))
       config.refuse(ErrorCode::config, "position_buckets", {"a number of at least 2 and below twice max_relative_positions, ", relative.max_distance},
@@ -116,7 +116,7 @@ const Family kNewMaskHead = family({.dense = "lm_predictions.lm_head.dense",
 
 const Family kDeberta = deberta::family(kBertMaskHead);
 
-/// As transformers' make_log_bucket_position, which rounds each step to float32.
+/// As transformers' make_log_bucket_position: each step is rounded to float32.
 std::int64_t RelativeConfig::row(std::int64_t distance) const {
   const std::int64_t middle = buckets / 2, size = std::abs(distance);
   std::int64_t bucket = size;

@@ -1,7 +1,6 @@
 #include "attn/models/bert.hpp"
 
-// ELECTRA (Clark et al. 2020), transformers' ElectraModel: BERT whose embedding tables may be narrower than the hidden size. Generators have a
-// fill-mask head; the head of discriminators is ignored.
+// ELECTRA (Clark et al. 2020), transformers' ElectraModel: BERT, perhaps with narrower embedding tables. The head of discriminators is ignored.
 namespace attn::detail {
 namespace electra {
 

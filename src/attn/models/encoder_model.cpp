@@ -197,7 +197,7 @@ void EncoderModel::run(const detail::ModelPlan& plan, const detail::ModelInputs&
     }
   }
   if (plan.order) plan.order->restore(plan.encoder, buffers, logits, plan.logits);
-  if (cache != nullptr) cache->advance(plan.encoder.L);  // if all went well
+  if (cache != nullptr) cache->advance(plan.encoder.L);
 }
 
 Shape EncoderModel::check_unembed(std::string_view op, const Shape& hidden) const {

@@ -23,7 +23,7 @@ namespace attn {
 
 namespace detail {
 
-/// Replaces values of one layer, both (B,L,E). Refers to the caller's memory.
+/// hidden_state (B,L,E) or merged (B,L,H·Dv). Refers to the caller's memory.
 struct ModelPatch {
   std::int64_t layer = 0;
   std::optional<TensorView> hidden_state = std::nullopt, merged = std::nullopt;

@@ -14,7 +14,7 @@ void EncoderModel::set_head(std::vector<std::string> labels, std::uint64_t seed)
   detail::StateTensors tensors;
   for (const auto& [name, tensor] : tensors_) {
     if (tensor.pieces.front().name.starts_with("classifier")) continue;
-    // Files of a base model may omit the prefix; files of a model with a head have it.
+    // Files of a base model may omit the prefix.
     tensors.emplace(name.starts_with(prefix) ? name : prefix + name, tensor);
   }
 

@@ -63,7 +63,7 @@ std::vector<Labelled> grouped(const std::vector<Labelled>& words) {
   return groups;
 }
 
-/// Keeps the longest of overlapping entities from different windows; among equally long ones the best score.
+/// Keeps the longest of overlapping entities, among equally long ones the best score.
 std::vector<Labelled> without_overlaps(std::vector<Labelled> entities) {
   std::stable_sort(entities.begin(), entities.end(), [](const Labelled& a, const Labelled& b) { return a.start < b.start; });
   std::vector<Labelled> kept;

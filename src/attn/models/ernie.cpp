@@ -1,6 +1,6 @@
 #include "attn/models/bert.hpp"
 
-// ERNIE (Sun et al. 2019, 2020), transformers' ErnieModel: BERT with a table of task types, whose first row is added at every position.
+// ERNIE (Sun et al. 2019, 2020), transformers' ErnieModel: BERT with task types.
 namespace attn::detail {
 namespace ernie {
 

@@ -115,7 +115,7 @@ FineTuning::Trained::Trained(EncoderModel& model, std::optional<std::int64_t> la
     }
     return *layers > 0 && name.starts_with("encoder.norm.");
   };
-  // Only parameters that the checkpoint has: biases that a family lacks remain 0.
+  // Not biases that the family lacks: they remain 0.
   const std::map<std::string, Shape> all = model.state_shapes();
   for (const auto& [tensor_name, tensor] : model.tensors())
     for (const ParameterRef& piece : tensor.pieces)
@@ -237,7 +237,7 @@ Judgement FineTuning::judge_logits(const float* logits, std::span<const double> 
 }
 
 Judgement FineTuning::judge_next_tokens(const ModelInputs& inputs, std::span<const double> targets) const {
-  constexpr std::size_t kRows = 16;  // logits of a long text would take far more memory than the rest
+  constexpr std::size_t kRows = 16;  // limits the memory of logits
   const std::int64_t classes = model_.config().outputs();
   const NextTokens next = next_tokens(op_, targets, classes);
   const ModelPlan plan = model_.plan(op_, inputs, {.logits = false});

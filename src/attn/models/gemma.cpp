@@ -3,8 +3,8 @@
 
 #include "attn/models/llama.hpp"
 
-// Gemma 2 and the text model of Gemma 3 (Gemma Team 2024, 2025), transformers' Gemma2Model and Gemma3TextModel: norms before and after each part
-// that multiply by 1 + weight, windows in some layers, scaled embeddings, softcaps (2), norms of queries and keys and two RoPE bases (3).
+// Gemma 2 and the text model of Gemma 3 (Gemma Team 2024, 2025), transformers' Gemma2Model and Gemma3TextModel: norms around each part that multiply
+// by 1 + weight, windows, scaled embeddings; softcaps (2), head norms and two RoPE bases (3).
 namespace attn::detail {
 namespace gemma {
 
@@ -50,7 +50,7 @@ void configure_3(const ConfigReader& config, ModelConfig& model) {
   model.is_causal = !is_bidirectional;
   for (LayerDistance& distance : model.distances)
     if (distance.window >= 0) {
-      // The keys are then those on both sides.
+      // On both sides.
       if (is_bidirectional) distance.window = (distance.window + 1) / 2;
       distance.unscaled = true;
       distance.rope_theta = local_theta;

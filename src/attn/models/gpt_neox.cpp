@@ -1,6 +1,6 @@
 #include "attn/models/family.hpp"
 
-// GPT-NeoX (Black et al. 2022), transformers' GPTNeoXModel, and Pythia: attention and feed-forward in parallel, RoPE on a part of each head.
+// GPT-NeoX (Black et al. 2022), transformers' GPTNeoXModel, and Pythia: parallel attention and feed-forward, partial RoPE.
 namespace attn::detail {
 namespace gpt_neox {
 

@@ -1,6 +1,6 @@
 #include "attn/models/bert.hpp"
 
-// GTE (Zhang et al. 2024), transformers' GteModel and, in the first publication, NewModel: rotary positions, gated feed-forward, post-norm.
+// GTE (Zhang et al. 2024), transformers' GteModel and the original NewModel: RoPE, gate, post-norm.
 namespace attn::detail {
 namespace gte {
 
@@ -44,8 +44,7 @@ constexpr Family family(std::span<const std::string_view> types, std::string_vie
   return all;
 }
 
-// kRenamed: names that transformers writes unless it uses the original ones. kFirst: the prefix of NewModel, which
-// transformers also reads.
+// transformers' new names, and the prefix of NewModel.
 constexpr Family kRenamed = family(kTypes, "Gte", "gte.", kRotaryNames, "lm_head.layer_norm", nullptr),
                  kFirst = family(kTypes, "Gte", "new.", kNames, "lm_head.norm", &kRenamed);
 

@@ -34,7 +34,7 @@ void Head::forward(float* x, std::int64_t rows, const Table& words, const Forwar
   classify(normed, rows, words, logits, scratch);
 }
 
-/// Computes of_x (rows,E) = grad W, and adds to the gradients of W and the bias. Skips zeros.
+/// of_x (rows,E) = grad W
 static void sparse_tied_backward(const float* grad, const float* x, std::size_t rows, const Table& words, float* of_x, Gradients& gradients,
                                  Scratch& scratch) {
   const std::size_t N = words.rows(), E = words.width();
@@ -57,8 +57,7 @@ static void sparse_tied_backward(const float* grad, const float* x, std::size_t 
   }
 }
 
-/// Computes the same as sparse_tied_backward() for the gradient of a loss, which is non-zero for every word. The gradient of an explained logit is
-/// non-zero for one or two words and is left to sparse_tied_backward().
+/// For losses, whose gradient is non-zero for every word. That of an explained logit is non-zero for one or two.
 static void tied_backward(const float* grad, const float* x, std::size_t rows, const Table& words, float* of_x, Gradients& gradients,
                           Scratch& scratch) {
   const std::size_t N = words.rows();

@@ -23,7 +23,7 @@ double dot(std::span<const float> a, std::span<const double> b) {
 /// A part p of the residual stream adds p · v to the logit.
 struct Direction {
   std::vector<double> v;
-  double of_shift = 0;  ///< contribution of the final norm's bias
+  double of_shift = 0;  ///< from the final norm's bias
 };
 
 Direction direction_of(const LensModel& lens, std::span<const float> residual, std::int64_t target, std::optional<std::int64_t> contrast) {
@@ -44,7 +44,7 @@ Direction direction_of(const LensModel& lens, std::span<const float> residual, s
   return direction;
 }
 
-/// Returns Wᵀ v for a weight (out,in).
+/// Wᵀ v for a weight (out,in)
 std::vector<double> pulled_back(std::span<const float> weight, std::span<const double> v) {
   std::vector<double> result(weight.size() / v.size());
   for (std::size_t o = 0; o < v.size(); ++o)
@@ -63,7 +63,7 @@ std::vector<std::size_t> keys_of(HeadKind kind, std::span<const std::int64_t> id
   return keys;
 }
 
-/// mulberry32, because head_scores() of the npm package takes the same tokens.
+/// mulberry32, as head_scores() of the npm package.
 class Random {
  public:
   explicit Random(std::uint32_t seed) : state_(seed) {}
@@ -78,7 +78,7 @@ class Random {
   std::uint32_t state_;
 };
 
-/// Special tokens that start a text, and then random tokens twice.
+/// Special tokens, then random tokens twice.
 std::vector<std::int64_t> repeated_tokens(const LensModel& lens, std::uint32_t seed) {
   std::vector<std::int64_t> ids = lens.special_ids();
   const detail::ModelConfig& config = lens.config();
@@ -138,7 +138,7 @@ LogitLens logit_lens(const TextModel& model, const Text& text, const LogitLensOp
       const std::span<const float> row = row_of(run.hidden_states[static_cast<std::size_t>(layer)], static_cast<std::size_t>(position), E);
       rows.insert(rows.end(), row.begin(), row.end());
     }
-    // The last hidden state is after the norm. The heads of post-norm encoders take hidden states as they are.
+    // The last hidden state is normed. Heads of post-norm encoders take hidden states as they are.
     if (layer < last && lens.config().norm_first) lens.final_norm(rows);
     auto& of_layer = result.predictions.emplace_back(count);
     lens.each_row_of_logits(rows, [&](std::span<const float> logits, std::size_t i) {

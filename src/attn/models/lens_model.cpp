@@ -11,10 +11,10 @@
 namespace attn::detail {
 namespace {
 
-/// Families whose decoders a test compares: others may scale or cap values that the lens takes as they are.
+/// Tested families: others may scale or cap values that the lens takes as they are.
 constexpr std::array kFamilies{&kGpt2, &kLlama, &kMistral, &kQwen2, &kQwen3};
 
-/// Logits take far more memory than hidden states.
+/// Logits take more memory than hidden states.
 constexpr std::size_t kRowsAtOnce = 16;
 
 }  // namespace
@@ -64,7 +64,7 @@ std::int64_t LensModel::token(const char* argument, const lens::Token& token) co
   }
   const auto& text = std::get<std::string>(token);
   std::optional<std::int64_t> id = text_.token_to_id(text);
-  // The tokenizers of Llama 2 and Mistral put a space in front of a text, so " Paris" would be two tokens.
+  // The tokenizers of Llama 2 and Mistral prepend a space, so " Paris" would be two tokens.
   if (!id && text.starts_with(' ')) id = text_.token_to_id("\u2581" + text.substr(1));
   if (!id) {
     const EncodedTexts encoding =

@@ -15,10 +15,9 @@ using detail::LensRun;
 using detail::LensTokens;
 using detail::row_of;
 
-/// The results do not depend on the variants per forward.
+/// The results do not depend on it.
 constexpr std::size_t kVariantsAtOnce = 8;
 
-/// The common part of patch_activations() and attribution_patching().
 struct Pair {
   LensModel lens;
   PatchSite site;
@@ -36,9 +35,9 @@ struct Pair {
   std::size_t columns() const { return by_heads() ? lens.heads() : positions.size(); }
   double span() const { return clean_value - corrupted_value; }
 
-  /// Throws ARGUMENT if the answer does not tell both texts apart.
+  /// Throws ARGUMENT if the answer's values are equal.
   void run(Trace names);
-  /// Logits of the answer (minus the contrast) for normed hidden states (count,E).
+  /// Of the answer minus the contrast, for normed hidden states (count,E).
   std::vector<double> values_of(std::span<const float> normed) const;
   PatchResult result(LayerTable recovered);
 
@@ -97,11 +96,11 @@ PatchResult Pair::result(LayerTable recovered) {
           .recovered = std::move(recovered)};
 }
 
-/// The activation in both runs, each (L,width), and how a forward takes its replacement.
+/// (L,width) in both runs.
 struct Activation {
   std::vector<float> clean, corrupted;
   bool is_merged = false;
-  std::size_t layer = 0;  ///< that takes it; the number of layers: the final norm
+  std::size_t layer = 0;  ///< the number of layers: the final norm
 };
 
 std::vector<float> sum(const std::vector<float>& a, const std::vector<float>& b) {
@@ -114,12 +113,12 @@ Activation activation_of(const Pair& pair, std::size_t layer) {
   const LensRun &clean = pair.of_clean, &corrupted = pair.of_corrupted;
   if (pair.site == PatchSite::residual) return {clean.hidden_states[layer], corrupted.hidden_states[layer], false, layer};
   if (pair.site != PatchSite::mlp) return {clean.trace(layer, TraceName::merged), corrupted.trace(layer, TraceName::merged), true, layer};
-  // Nothing before the MLP changes, so the next layer's input is the corrupted residual plus the MLP's clean output.
+  // The next layer's input is the corrupted residual, which does not change, plus the MLP's clean output.
   const std::vector<float>& residual = corrupted.trace(layer, TraceName::attn_residual);
   return {sum(residual, clean.trace(layer, TraceName::ff_output)), sum(residual, corrupted.trace(layer, TraceName::ff_output)), false, layer + 1};
 }
 
-/// The columns of a head at all positions, or the row of a position.
+/// A head's columns at all positions, or a position's row.
 void copy_cell(const Pair& pair, std::size_t column, std::span<const float> from, std::span<float> to) {
   const std::size_t L = pair.clean.ids.size(), W = from.size() / L, H = pair.lens.heads(), D = W / H;
   if (!pair.by_heads()) {
@@ -133,7 +132,7 @@ void copy_cell(const Pair& pair, std::size_t column, std::span<const float> from
   }
 }
 
-/// Values of the corrupted text with one cell patched, for each of these columns.
+/// Values of the corrupted text with a cell patched, by column.
 std::vector<double> patched_values(const Pair& pair, const Activation& activation, std::span<const std::size_t> columns) {
   const std::size_t size = activation.corrupted.size(), L = pair.clean.ids.size(), E = pair.lens.width();
   const auto count = static_cast<std::int64_t>(columns.size());
@@ -168,14 +167,14 @@ Trace traces_of(PatchSite site) {
   return {TraceName::merged};
 }
 
-/// Its change times gradient approximates a patch. A layer's input is the output of the layer before.
+/// Change times gradient approximates a patch. A layer's input is the output of the layer before.
 TraceName gradient_of(PatchSite site) {
   if (site == PatchSite::residual) return TraceName::ff_residual;
   if (site == PatchSite::head) return TraceName::merged;
   return site == PatchSite::attention ? TraceName::output : TraceName::ff_output;
 }
 
-/// Gradients of the corrupted value for the activations that a site replaces, by layer (L,width).
+/// By layer (L,width).
 std::vector<std::vector<float>> gradients_of(const Pair& pair) {
   const TraceName name = gradient_of(pair.site);
   const bool is_residual = pair.site == PatchSite::residual;
@@ -191,7 +190,7 @@ std::vector<std::vector<float>> gradients_of(const Pair& pair) {
   for (std::size_t layer = 0; layer < layers.size(); ++layer) buffers[layer][static_cast<std::size_t>(name)] = layers[layer].data();
   gradient.run(is_residual ? embeddings.data() : nullptr, {}, nullptr, std::move(buffers));
   if (!is_residual) return layers;
-  layers.insert(layers.begin(), std::move(embeddings));  // the first layer's input is the sum of the embeddings
+  layers.insert(layers.begin(), std::move(embeddings));  // the first layer's input
   layers.pop_back();
   return layers;
 }
@@ -201,7 +200,7 @@ std::vector<std::vector<float>> gradients_of(const Pair& pair) {
 PatchResult patch_activations(const TextModel& model, const Text& clean, const Text& corrupted, const PatchOptions& options) {
   Pair pair("patch_activations", model, clean, corrupted, options);
   pair.run(traces_of(pair.site));
-  // A causal model does not see what comes after the answer's position.
+  // Later positions have no effect on the answer.
   std::vector<std::size_t> seen;
   for (std::size_t i = 0; i < pair.columns(); ++i)
     if (pair.by_heads() || static_cast<std::size_t>(pair.positions[i]) <= pair.position) seen.push_back(i);

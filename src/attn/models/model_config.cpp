@@ -14,7 +14,7 @@ namespace attn::detail {
 namespace {
 
 const Json kNone{Json::Object()};
-// Tables, angles and buckets are allocated per position before missing weights reveal a wrong value.
+// Allocated per position before missing weights reveal a wrong value.
 constexpr std::int64_t kMaxLabels = 100'000, kMaxPositions = 1 << 20;
 constexpr const Family* kFamilies[] = {&kBert,    &kDistilBert, &kRoberta, &kCamembert, &kData2VecText, &kMpnet, &kModernBert, &kErnie,
                                        &kElectra, &kDeberta,    &kAlbert,  &kNomicBert, &kGte,          &kNew,   &kGpt2,       &kLlama,
@@ -60,7 +60,7 @@ const HeadNames& names_of(const Family& family, Task task) {
 Task task_of(const ConfigReader& config, const Family& family) {
   const Json* list = config.find("architectures");
   if (list == nullptr || list->array() == nullptr || list->array()->empty()) return Task::embedding;
-  // Pre-training heads are read as fill-mask if the family has such a head.
+  // Pre-training heads are read as fill-mask.
   constexpr std::pair<std::string_view, Task> kEnds[] = {{"ForSequenceClassification", Task::text_classification},
                                                          {"ForTokenClassification", Task::token_classification},
                                                          {"ForMaskedLM", Task::fill_mask},
@@ -84,8 +84,7 @@ Task task_of(const ConfigReader& config, const Family& family) {
                 "In Python AutoModel.from_pretrained(folder).save_pretrained(other) leaves the head out");
 }
 
-/// LABEL_0, LABEL_1, … if there is no id2label, as in transformers. In files that count from 1, label 0 keeps its
-/// default name.
+/// Without id2label LABEL_0, LABEL_1, … as in transformers, also for label 0 in files that count from 1.
 std::vector<std::string> read_labels(const ConfigReader& config) {
   const Json* names = config.find("id2label");
   const bool named = names != nullptr && names->object() != nullptr && !names->object()->empty();
@@ -113,7 +112,7 @@ ClassificationFunction classification_function(const ConfigReader& config, std::
   return labels == 1 ? ClassificationFunction::sigmoid : ClassificationFunction::softmax;
 }
 
-/// transformers checks the list in every family, also in those that do not read it.
+/// transformers checks the list in every family.
 void check_layer_types(const ConfigReader& config, std::int64_t layers) {
   for (std::int64_t layer = 0; layer < layers; ++layer) static_cast<void>(config.is_sliding(static_cast<std::size_t>(layer), false));
   constexpr const char* kName = "layer_types";
@@ -121,7 +120,7 @@ void check_layer_types(const ConfigReader& config, std::int64_t layers) {
     config.refuse(ErrorCode::config, kName, {"a kind for each of ", layers, " layers"}, {types->array()->size(), " kinds"});
 }
 
-/// A number, a list, or null. No text gets an id outside the vocabulary, so these have no effect.
+/// A number, a list, or null. Ids outside the vocabulary have no effect.
 void read_eos(const ConfigReader& config, ModelConfig& model) {
   const Json* const given = config.find("eos_token_id");
   if (given == nullptr) return;
@@ -135,7 +134,7 @@ void read_eos(const ConfigReader& config, ModelConfig& model) {
   for (const Json& id : *given->array()) add(id);
 }
 
-/// Notes each setting with which transformers' text would differ and that attn does not read from `file`.
+/// Notes settings that change transformers' text and that attn does not read from `file`.
 void note_generation(const ConfigReader& config, const char* file, ModelConfig& model) {
   struct Setting {
     const char* name;
@@ -166,7 +165,7 @@ void note_generation(const ConfigReader& config, const char* file, ModelConfig& 
     if (const Json* const value = config.find(name); value != nullptr && (value->array() == nullptr || !value->array()->empty())) note(name, "");
 }
 
-/// generation_config.json, or without this file config.json, as transformers' GenerationConfig.
+/// As transformers' GenerationConfig.
 void read_generation(const ConfigReader& config, const ModelFiles& files, ModelConfig& model) {
   if (!files.generation) {
     read_eos(config, model);
@@ -196,7 +195,7 @@ const HeadNames& ModelConfig::head_names() const { return names_of(*family, task
 
 std::int64_t ModelConfig::stored_layer(std::int64_t place) const {
   if (hidden_groups == 0) return place;
-  // The same division in floating point as in transformers.
+  // Floating point, as in transformers.
   const double times = static_cast<double>(num_hidden_layers / inner_layers), group = times / static_cast<double>(hidden_groups);
   return static_cast<std::int64_t>(static_cast<double>(place / inner_layers) / group) * inner_layers + place % inner_layers;
 }
@@ -274,7 +273,7 @@ std::string_view ConfigReader::string(const char* name, std::string_view otherwi
 Activation ConfigReader::activation(const char* name, Activation otherwise) const {
   if (is_null(name)) refuse(ErrorCode::config, name, {"a string"}, {"null"});
   if (!has(name)) return otherwise;
-  // Names in transformers' ACT2FN.
+  // transformers' ACT2FN.
   constexpr std::pair<std::string_view, Activation> kNames[] = {{"gelu", Activation::gelu},
                                                                 {"gelu_python", Activation::gelu},
                                                                 {"gelu_new", Activation::gelu_tanh},
@@ -319,14 +318,14 @@ bool ConfigReader::is_sliding(std::size_t layer, bool otherwise) const {
   if (list == nullptr) refuse(ErrorCode::config, kName, {"a list"}, {types->kind()});
   if (layer >= list->size()) refuse(ErrorCode::config, kName, {"a kind for each layer"}, {list->size(), " kinds"});
   const std::string kind = text({words_of((*list)[layer])});
-  // transformers renames the second of them.
+  // attention means full_attention, as in transformers.
   if (kind != "sliding_attention" && kind != "full_attention" && kind != "attention")
     refuse(ErrorCode::unsupported, kName, {"full_attention or sliding_attention for each layer"}, {kind});
   return kind == "sliding_attention";
 }
 
 void configure_sizes(const ConfigReader& config, ModelConfig& model, const SizeNames& names) {
-  // As transformers' attribute_map: the common name counts more than the family's own.
+  // As transformers' attribute_map: the common name has priority.
   constexpr SizeNames kCommon;
   const auto name = [&](const char* own, const char* common) { return config.has(common) ? common : own; };
   model.vocab_size = config.size("vocab_size");
@@ -336,7 +335,7 @@ void configure_sizes(const ConfigReader& config, ModelConfig& model, const SizeN
   if (names.intermediate_size != nullptr) model.intermediate_size = config.size(names.intermediate_size);
   model.max_position_embeddings = model.max_length =
       config.whole(name(names.positions, kCommon.positions), 1, kMaxPositions, names.max_position_embeddings);
-  // pad_token_id matters only for gradients, so an id outside the table is treated as none.
+  // pad_token_id matters only for gradients.
   const Json* const pad = config.find("pad_token_id");
   const double id = pad != nullptr && pad->number() != nullptr ? *pad->number()
                     : config.is_null("pad_token_id")           ? -1
@@ -348,7 +347,7 @@ void configure_sizes(const ConfigReader& config, ModelConfig& model, const SizeN
 }
 
 void configure_windows(const ConfigReader& config, ModelConfig& model, bool has_window, std::int64_t first, std::int64_t period) {
-  const std::int64_t keys = has_window ? config.whole("sliding_window", 1, 0x7fffffff, 4096) : 0;  // with the query's own
+  const std::int64_t keys = has_window ? config.whole("sliding_window", 1, 0x7fffffff, 4096) : 0;  // includes the query
   for (std::int64_t layer = 0; layer < model.num_hidden_layers; ++layer) {
     const auto place = static_cast<std::size_t>(layer);
     if (!config.is_sliding(place, layer >= first && (period == 0 || (layer + 1) % period != 0))) continue;

@@ -14,7 +14,7 @@ struct ModelGradient::Parts {
   EncoderModel& model;
   Shape embeddings, attentions;
   bool of_head;
-  std::size_t target;  ///< index into all results
+  std::size_t target;  ///< in all results
   std::optional<std::size_t> contrast;
   EncoderPlan traced;
   std::unique_ptr<KeptModel> kept = nullptr;
@@ -47,10 +47,10 @@ ModelGradient::ModelGradient(std::string_view op, EncoderModel& model, const Mod
       fail(ErrorCode::out_of_range, op, "target.token", {"a token from 0 to ", encoder.L - 1}, {*target.token});
     tokens.push_back(target.row * encoder.L + *target.token);
   }
-  // The gradients of attention weights take as much memory as the weights.
+  // Gradients of attention weights take as much memory as the weights.
   if (attentions) model.plan(op, inputs, {.output_attentions = true, .for_backward = true, .logits = !of_token});
   EncoderPlan traced = model.plan(op, inputs, {.trace = trace, .for_backward = true, .logits = !of_token}).encoder;
-  traced.names = Trace::from_bits(traced.names.bits() & ((1U << kLayerTraceCount) - 1));  // the terms of DeBERTa's scores have no gradients
+  traced.names = Trace::from_bits(traced.names.bits() & ((1U << kLayerTraceCount) - 1));  // DeBERTa's terms have no gradients
   const std::int64_t first = of_token ? 0 : target.row * width;
   parts_.reset(new Parts{model,
                          {encoder.output[0], encoder.output[1], model.config().word_width()},
@@ -80,7 +80,7 @@ void ModelGradient::run(float* embeddings, const std::vector<float*>& attentions
   grad[parts_->target] = 1;
   if (parts_->contrast) grad[*parts_->contrast] -= 1;
   if (!attentions.empty()) traces.resize(attentions.size());
-  std::vector<float*> weights;  // traces of what `attentions` receives
+  std::vector<float*> weights;
   for (std::size_t layer = 0; layer < attentions.size(); ++layer)
     weights.push_back(std::exchange(traces[layer][static_cast<std::size_t>(TraceName::weights)], attentions[layer]));
   Gradients gradients;

@@ -31,7 +31,7 @@ void pool_sequences_backward(const ModelInputs& inputs, std::int64_t E, const fl
                              float* of_hidden) {
   for (const auto& [count, length] : runs_of(inputs)) {
     pool_backward(grad, stride, hidden, count, length, E, pooling, inputs.attention_mask, FullyMasked::zero, of_hidden);
-    // In a sequence without tokens cls takes the first position, whose gradient clear_empty() sets to 0.
+    // In a sequence without tokens cls takes the first position, whose gradient is 0.
     clear_empty(inputs.attention_mask, count, length, length * E, of_hidden, length * E);
     grad += count * stride;
     hidden += count * length * E;

@@ -20,7 +20,7 @@ struct Kinds {
   bool linear = false, words = false;
 };
 
-/// Builds only one layer, because a file may specify very many.
+/// Builds only one layer: a file may specify very many.
 void check_memory(const ModelConfig& config, const Kinds& quantized) {
   constexpr std::string_view kWhat = "the model";
   ModelConfig one = config;
@@ -30,7 +30,7 @@ void check_memory(const ModelConfig& config, const Kinds& quantized) {
   EncoderModel probe(std::move(one));
   if (quantized.linear) probe.quantize(quantized.words);
   MemoryEstimate memory(kLoaderOp);
-  // In units of four bytes. Rows are padded to a full panel; an int8 row has a scale and a sum.
+  // In units of four bytes. Rows are padded to panels; an int8 row has a scale and a sum.
   const auto weight = [](std::int64_t copies, std::int64_t rows, std::int64_t width, bool is_quantized) {
     return Shape{copies, rows + 64, is_quantized ? (width + 3) / 4 + 2 : width + 1};
   };
@@ -44,7 +44,7 @@ void check_memory(const ModelConfig& config, const Kinds& quantized) {
   memory.check(kWhat);
 }
 
-/// A sum of products must not overflow 32 bits.
+/// Sums of products must fit in 32 bits.
 void check_widths(const ModelConfig& config) {
   constexpr std::int64_t kMost = kernels::kMostInt8Terms;
   const auto check = [&](const char* name, std::int64_t width) {
@@ -100,18 +100,16 @@ ModelLoader::ModelLoader(const ModelFiles& files, std::optional<bool> quantized)
   parameters_ = model_->parameters();
 }
 
-/// Names of tensors in the file, and the parameters that each consists of.
 class ModelLoader::TargetList {
  public:
   TargetList(const StateTensors& parameters, bool transposed) : parameters_(parameters), transposed_(transposed) {}
 
-  /// Sets the prefixes of the next names, in the file and in the model.
   void begin(std::string theirs, std::string ours, bool in_base = true) {
     theirs_ = std::move(theirs);
     ours_ = std::move(ours);
     in_base_ = in_base;
   }
-  /// Adds a tensor of these parameters, stacked by rows.
+  /// Parameters are stacked by rows.
   void add(std::string name, std::initializer_list<const char*> ours, const char* kind, std::string legacy = {}) {
     ExpectedTensor& target = all_.emplace_back(ExpectedTensor{.name = std::move(name), .in_base = in_base_, .legacy = std::move(legacy)});
     for (const char* const parameter : ours) target.tensor.pieces.push_back(parameters_.at(text({ours_, parameter, kind})).pieces.front());
@@ -196,7 +194,7 @@ std::vector<ModelLoader::ExpectedTensor> ModelLoader::targets(const StateTensors
     if (part == HeadPart::norm) {
       list.add_norm(name, ours, bias);
     } else if (part == HeadPart::classifier && config.predicts_tokens()) {
-      // If tied, the name of the head's own bias comes first and the decoder's is the alternative; otherwise the reverse.
+      // If tied, the head's own bias name comes first, then the decoder's; otherwise the reverse.
       const std::string_view given = config.head_names().classifier_bias;
       std::string of_decoder = text({name, ".bias"}), own = given.empty() ? of_decoder : std::string(given);
       if (!config.is_tied()) {
@@ -211,7 +209,7 @@ std::vector<ModelLoader::ExpectedTensor> ModelLoader::targets(const StateTensors
   return list.take();
 }
 
-/// Many checkpoints without tensors of the fill-mask head name this head in config.json.
+/// Many config.json name a fill-mask head that the checkpoint does not have.
 bool ModelLoader::has_head() const {
   const HeadNames& names = model_->config().head_names();
   const std::string start(names.dense.empty() ? names.classifier : names.dense);
@@ -219,7 +217,7 @@ bool ModelLoader::has_head() const {
                      [&](const SafetensorsEntry& entry) { return entry.name.starts_with(start); });
 }
 
-/// Finds the weight of a tied head in the file. Its numbers have to be those of the embedding matrix, which takes its place.
+/// A tied head in the file must equal the embedding matrix.
 void ModelLoader::find_copy_of_words(const std::map<std::string_view, std::size_t>& by_name) {
   const ModelConfig& config = model_->config();
   if (!config.is_tied()) return;
@@ -252,7 +250,7 @@ void ModelLoader::match(std::vector<ExpectedTensor> targets) {
   for (std::size_t i = 0; i < entries.size(); ++i)
     if (entries[i].type->is_float || (entries[i].type->is_int8() && model_->config().quantized)) by_name.emplace(entries[i].name, i);
 
-  // Otherwise all tensors of an int8 file without its own config.json would be reported as missing.
+  // Otherwise all tensors would be reported as missing.
   if (!model_->config().quantized)
     for (const SafetensorsEntry& entry : entries)
       if (entry.type->is_int8() && by_name.contains(entry.name + "_scale"))
@@ -283,7 +281,7 @@ void ModelLoader::match(std::vector<ExpectedTensor> targets) {
                          any(family.buffers, [&, &key = name](std::string_view end) { return key.ends_with(end); });
     if (of_entry_[index].target == nullptr && !ignored) mismatch.unexpected.push_back(std::string(name));
   }
-  // As in transformers, unused tensors are no error. In an int8 file they are, because they may be zero points.
+  // Unused tensors are no error, as in transformers, except in int8 files, where they may be zero points.
   if (!model_->config().quantized && mismatch.missing.empty() && mismatch.mis_shaped.empty()) note_unused(std::exchange(mismatch.unexpected, {}));
   mismatch.check(kLoaderOp, "the file");
   if (is_asked_) return;

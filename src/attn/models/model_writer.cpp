@@ -32,8 +32,7 @@ void put(std::ostream& to, const std::vector<Number>& numbers) {
   to.write(reinterpret_cast<const char*>(numbers.data()), static_cast<std::streamsize>(numbers.size() * sizeof(Number)));
 }
 
-/// compressed-tensors: weights int8 by row, activations int8 by token. `ignore` has poolers and heads that are not
-/// written, so that transformers does not look for their int8 weights.
+/// `ignore` has poolers and heads that are not written, so that transformers does not look for their int8 weights.
 std::string quantization_of(const EncoderModel& model) {
   const std::string weights =
       R"("format":"int-quantized","weights":{"num_bits":8,"type":"int","symmetric":true,"strategy":"channel","dynamic":false},)";
@@ -51,7 +50,7 @@ std::string quantization_of(const EncoderModel& model) {
          groups + R"(},"ignore":[)" + ignored + "]}";
 }
 
-/// Splits an object into the texts of its members: transformers distinguishes 2.0 from 2.
+/// As texts, because transformers distinguishes 2.0 from 2.
 std::vector<std::string> members_of(std::string_view json) {
   constexpr std::string_view kSpace = " \t\r\n";
   std::vector<std::string> members;
@@ -84,7 +83,6 @@ std::string name_of(std::string_view member) {
 
 constexpr std::string_view kHeadMembers[] = {"architectures", "id2label", "label2id", "num_labels", "problem_type"};
 
-/// For a head that was not in the files.
 std::vector<std::string> head_members(const EncoderModel& model) {
   if (!model.is_head_new()) return {};
   const ModelConfig& config = model.config();
@@ -131,7 +129,7 @@ void write_weights(const EncoderModel& model, FileWeights weights, std::ostream&
       const Shape rows = tensor.by_rows().shape(), scales{rows[0], 1};
       add(tensor_name, "I8", 1, rows);
       add(tensor_name + "_scale", "F32", 4, scales, true);
-      // transformers shares the int8 data of a tied classifier with the word embeddings, but expects separate scales.
+      // transformers expects separate scales for a tied classifier, which shares the int8 data.
       if (model.config().is_tied() && is_words(model, tensor_name))
         add(text({model.config().head_names().classifier, ".weight_scale"}), "F32", 4, scales, true);
     } else {
@@ -163,7 +161,7 @@ void write_weights(const EncoderModel& model, FileWeights weights, std::ostream&
 }
 
 std::string config_as(std::span<const std::uint8_t> config, const EncoderModel& model, FileWeights weights) {
-  // In an int8 file scales and all other tensors are float32.
+  // int8 files have other tensors as float32.
   const std::string type = weights == FileWeights::float16 ? R"("float16")" : R"("float32")";
   const Json json = parse_python_json("config.json", config, kMaxConfig);
   const Json* const list = json.find("architectures");
@@ -178,7 +176,7 @@ std::string config_as(std::span<const std::uint8_t> config, const EncoderModel& 
     } else if (model.is_head_new() && std::find(std::begin(kHeadMembers), std::end(kHeadMembers), name) != std::end(kHeadMembers)) {
       continue;
     } else if (name == "architectures" && !model.has_head() && named) {
-      // The head was not written, so the architecture becomes that of the base model.
+      // The head was not written.
       std::string architecture = *list->array()->front().string(), text;
       for (const std::string_view head : {"ForMaskedLM", "ForPreTraining", "LMHeadModel"})
         if (architecture.ends_with(head)) architecture.replace(architecture.size() - head.size(), head.size(), "Model");

@@ -1,6 +1,6 @@
 #include "attn/models/family.hpp"
 
-// ModernBERT (Warner et al. 2024), transformers' ModernBertModel: rotary positions, gated feed-forward, pre-norm, local attention in most layers.
+// ModernBERT (Warner et al. 2024), transformers' ModernBertModel: RoPE, gate, pre-norm, local attention in most layers.
 namespace attn::detail {
 namespace modernbert {
 
@@ -9,7 +9,7 @@ constexpr std::string_view kIgnored[] = {"head.", "decoder."};
 constexpr std::int64_t kPositions = 8192;
 constexpr double kGlobalTheta = 160000, kLocalTheta = 10000;
 
-/// transformers writes rope_parameters since version 5 and two numbers in earlier versions.
+/// transformers writes rope_parameters since version 5.
 double theta_of(const ConfigReader& config, const char* kind, double otherwise) {
   const ConfigReader all = config.object("rope_parameters"), rope = all.object(kind);
   if (all.has("rope_theta"))
@@ -24,7 +24,7 @@ void configure(const ConfigReader& config, ModelConfig& model) {
   model.layer_norm_eps = 1e-5F;
   configure_sizes(config, model,
                   {.hidden_act = "hidden_activation", .layer_norm_eps = "norm_eps", .max_position_embeddings = kPositions, .pad_token_id = 50283});
-  config.whole("max_position_embeddings", 1, 1 << 20, kPositions);  // an angle is computed for each position
+  config.whole("max_position_embeddings", 1, 1 << 20, kPositions);  // bounds the angles
   model.positions = PositionRows::none;
   model.norm_first = model.normed_input = model.gated = true;
   model.attention_bias = model.attention_output_bias = config.flag("attention_bias", false);
@@ -33,7 +33,7 @@ void configure(const ConfigReader& config, ModelConfig& model) {
 
   if (config.has("rope_scaling")) config.refuse(ErrorCode::unsupported, "rope_scaling", {"null"}, {"given"});
   const double global = config.positive("global_rope_theta", kGlobalTheta);
-  // If local_rope_theta is missing, its default applies; if it is null, the global base does.
+  // null selects the global base, a missing member the default.
   const double local = config.is_null("local_rope_theta") ? global : config.positive("local_rope_theta", kLocalTheta);
   const double full = theta_of(config, "full_attention", global), sliding = theta_of(config, "sliding_attention", local);
   // sliding_window counts keys on one side, local_attention on both.

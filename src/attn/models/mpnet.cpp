@@ -1,6 +1,6 @@
 #include "attn/models/bert.hpp"
 
-// MPNet (Song et al. 2020), transformers' MPNetModel: a bias by the distance of query and key, shared by all layers.
+// MPNet (Song et al. 2020), transformers' MPNetModel: one bias by distance for all layers.
 namespace attn::detail {
 namespace mpnet {
 
@@ -11,12 +11,12 @@ void configure(const ConfigReader& config, ModelConfig& model) {
   configure_sizes(config, model);
   config.only("position_embedding_type", "absolute");
   model.positions = PositionRows::from_ids;
-  model.padding_idx = model.pad_token_id = 1;  // transformers ignores pad_token_id of config.json
+  model.padding_idx = model.pad_token_id = 1;  // transformers ignores config.json's
   model.max_length = model.max_position_embeddings - model.padding_idx - 1;
-  // transformers sizes the table by this value but always computes indices for 32 buckets.
+  // transformers always computes indices for 32 buckets.
   model.position_buckets = config.whole("relative_attention_num_buckets", 32, 32, 32);
   configure_dropout(config, model);
-  model.dropout.pooled = model.dropout.classifier = model.dropout.embeddings;  // transformers ignores classifier_dropout
+  model.dropout.pooled = model.dropout.classifier = model.dropout.embeddings;  // classifier_dropout is ignored
 }
 
 }  // namespace mpnet

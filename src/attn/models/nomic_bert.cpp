@@ -2,8 +2,8 @@
 
 #include "attn/models/bert.hpp"
 
-// NomicBERT (Nussbaum et al. 2024), transformers' NomicBertModel: rotary positions, gated feed-forward, post-norm, no biases. The first published
-// config.json used GPT-2's names; checkpoints still have the tensor names of that time.
+// NomicBERT (Nussbaum et al. 2024), transformers' NomicBertModel: RoPE, gate, post-norm, no biases. The first config.json has GPT-2's names, and
+// checkpoints still have the first tensor names.
 namespace attn::detail {
 namespace nomic_bert {
 
@@ -40,7 +40,7 @@ void configure_first(const ConfigReader& config, ModelConfig& model) {
   if (model.rotary_width < 2 || model.rotary_width % 2 != 0 || static_cast<float>(model.rotary_width) != turning)
     config.refuse(ErrorCode::unsupported, "rotary_emb_fraction", {"an even number of a head's ", width, " columns"}, {turning, " of them"});
   configure_rotary(model, config.positive("rotary_emb_base", 10000));
-  // For longer texts the rotary base would grow with the longest text of a batch.
+  // Beyond it the base would grow with the longest text of a batch.
   if (config.number("rotary_scaling_factor", 0) != 0)
     model.max_length = std::min(model.max_length, config.whole("max_trained_positions", 1, 0x7fffffff, 2048));
   const float dropout = config.number("resid_pdrop", 0.1F);
@@ -89,8 +89,7 @@ constexpr Family family(std::string_view prefix, const TensorNames& names, const
   return all;
 }
 
-// kRenamed: names that transformers writes unless it uses the original ones. kFirst: names that the first code wrote
-// for models with a head.
+// transformers' new names, and the prefix of the first code for models with a head.
 constexpr Family kRenamed = family("nomic_bert.", kRotaryNames, nullptr), kFirst = family("bert.", kNames, &kRenamed);
 
 }  // namespace nomic_bert

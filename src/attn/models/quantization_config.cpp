@@ -5,11 +5,11 @@
 
 #include "attn/models/family.hpp"
 
-// Names, defaults and semantics are those of compressed-tensors' QuantizationConfig, QuantizationScheme and QuantizationArgs.
+// As compressed-tensors' QuantizationConfig, QuantizationScheme and QuantizationArgs.
 namespace attn::detail {
 namespace {
 
-/// `otherwise` is the value of a missing member.
+/// `otherwise` is the default.
 void must_be(const ConfigReader& config, const char* name, std::string_view value, std::string_view otherwise) {
   const Json* const json = config.find(name);
   const std::string given = text({json != nullptr ? words_of(*json) : TextPart(otherwise)});
@@ -33,7 +33,7 @@ void check_numbers(const ConfigReader& numbers, std::string_view strategy, std::
   must_be_empty(numbers, "block_structure");
 }
 
-/// Matches only the word embeddings: by name, optionally with the base model's prefix, or by a pattern that ends with it.
+/// By name, optionally with the base model's prefix, or by a pattern that ends with it.
 bool is_word_table(std::string_view target, const Family& family) {
   std::string name;
   for (const std::string_view start : {"re:", "^", ".*", "\\."})
@@ -45,7 +45,7 @@ bool is_word_table(std::string_view target, const Family& family) {
   return name == words || name == std::string(family.prefix) + words || (!name.empty() && words.ends_with("." + name));
 }
 
-/// Returns whether the group quantizes the word embeddings.
+/// Whether the group quantizes the word embeddings.
 bool read_group(const ConfigReader& group, const Family& family) {
   const Json* const list = group.find("targets");
   const Json::Array* const targets = list != nullptr ? list->array() : nullptr;

@@ -21,7 +21,6 @@ void configure(const ConfigReader& config, ModelConfig& model) {
   model.dropout.pooled = model.dropout.classifier;
 }
 
-/// These families differ only in names.
 constexpr Family family(std::span<const std::string_view> types, std::string_view architecture, std::string_view prefix,
                         std::span<const std::string_view> ignored) {
   return {.model_types = types,

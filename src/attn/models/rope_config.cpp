@@ -10,7 +10,7 @@ namespace {
 constexpr const char *kFactor = "factor", *kShare = "partial_rotary_factor", *kTheta = "rope_theta", *kTruncate = "truncate";
 constexpr const char *kFull = "full_attention", *kSliding = "sliding_attention";
 
-/// Settings of one kind of layer. `outer` has them by kind of layer, or is null.
+/// `outer` has the settings by kind of layer, or is null.
 struct RopeSettings {
   const ConfigReader& config;
   const ConfigReader& rope;
@@ -22,7 +22,7 @@ double needed(const ConfigReader& rope, const char* name) {
   return rope.positive(name, 1);
 }
 
-/// A value outside of the parameters counts more, unless they are nested by kind of layer.
+/// A value outside of the parameters has priority, unless they are by kind of layer.
 std::int64_t original_positions(const RopeSettings& from, std::int64_t positions) {
   constexpr const char* kOriginal = "original_max_position_embeddings";
   const std::int64_t own = from.rope.whole(kOriginal, 1, 0x7fffffff, positions);
@@ -31,7 +31,7 @@ std::int64_t original_positions(const RopeSettings& from, std::int64_t positions
 
 RopeScaling yarn_of(const RopeSettings& from, ModelConfig& model) {
   const ConfigReader& rope = from.rope;
-  // transformers reads it outside of the parameters by kind of layer.
+  // As transformers.
   const ConfigReader& rounding = from.outer != nullptr ? *from.outer : rope;
   if (from.outer != nullptr && (rope.has(kTruncate) || rope.is_null(kTruncate)))
     model.notes.emplace_back("config.json: truncate of YaRN is not used within the parameters of a kind of layer, as in transformers");
@@ -60,14 +60,14 @@ RopeScaling llama3_of(const RopeSettings& from, std::int64_t positions) {
   return scaling;
 }
 
-/// Sets the same positions for all layers.
+/// For all layers.
 void configure_rope(const RopeSettings& from, ModelConfig& model, double theta) {
   const ConfigReader& rope = from.rope;
   const char* const kind = rope.has("rope_type") ? "rope_type" : "type";
   const std::string_view type = rope.string(kind, "default");
   if (type == "linear" || (type == "ntk" && !model.is_causal)) {
     const double factor = needed(rope, kFactor);
-    const bool is_ntk = type == "ntk" && factor > 1;  // a larger base, and the rest of the factor for all pairs
+    const bool is_ntk = type == "ntk" && factor > 1;  // a larger base; the rest of the factor for all pairs
     if (is_ntk) theta *= factor;
     const auto D = static_cast<double>(model.hidden_size) / static_cast<double>(model.num_attention_heads);
     model.rope.factor = is_ntk ? pow_of(factor, 2 / D) : type == "ntk" ? 1 : factor;
@@ -77,7 +77,7 @@ void configure_rope(const RopeSettings& from, ModelConfig& model, double theta) 
     if (theta <= 1) rope.refuse(ErrorCode::config, kTheta, {"a number above 1"}, {theta});
     model.rope = yarn_of(from, model);
   } else if (type == "dynamic") {
-    static_cast<void>(needed(rope, kFactor));  // differs from default only beyond max_position_embeddings
+    static_cast<void>(needed(rope, kFactor));  // differs only beyond max_position_embeddings
   } else if (type != "default") {
     rope.refuse(ErrorCode::unsupported, kind,
                 {model.is_causal ? "default, dynamic, linear, llama3 or yarn" : "default, dynamic, linear, llama3, ntk or yarn"}, {type});
@@ -85,7 +85,6 @@ void configure_rope(const RopeSettings& from, ModelConfig& model, double theta) 
   configure_rotary(model, theta);
 }
 
-/// For families that have no rotation of a part of each head.
 void refuse_share(const ConfigReader& reader) {
   if (const double share = reader.positive(kShare, 1); share != 1) reader.refuse(ErrorCode::unsupported, kShare, {"null or 1"}, {share});
 }
@@ -94,7 +93,7 @@ void refuse_share(const ConfigReader& reader) {
 
 void configure_rope_parameters(const ConfigReader& config, ModelConfig& model, double theta, double share) {
   const ConfigReader parameters = config.object("rope_parameters"), scaling = config.object("rope_scaling");
-  // As in transformers, the older name counts more unless it is empty.
+  // The older name has priority, as in transformers.
   const ConfigReader& rope = scaling.is_empty() ? parameters : scaling;
   for (const char* const kind : {kFull, kSliding})
     if (rope.has(kind)) rope.refuse(ErrorCode::unsupported, kind, {"no parameters by kind of layer in this family"}, {"given"});
@@ -106,7 +105,7 @@ void configure_rope_parameters(const ConfigReader& config, ModelConfig& model, d
     if (model.rotary_width < 2 || model.rotary_width % 2 != 0)
       rope.refuse(ErrorCode::config, kShare, {"an even number of a head's ", width, " columns"}, {share, " of them"});
   } else {
-    theta = config.positive(kTheta, theta);  // GPT-NeoX has a name of its own for it
+    theta = config.positive(kTheta, theta);  // GPT-NeoX has another name
     refuse_share(config);
     refuse_share(rope);
   }
@@ -118,7 +117,7 @@ double configure_rope_by_layer_type(const ConfigReader& config, ModelConfig& mod
   const ConfigReader full = parameters.object(kFull), local = parameters.object(kSliding);
   const bool is_scaled = !scaling.is_empty();
   if (is_scaled) {
-    // transformers replaces single members of rope_parameters.full_attention.
+    // transformers merges it into rope_parameters.full_attention.
     if (!parameters.is_empty() && full.is_empty())
       config.refuse(ErrorCode::unsupported, "rope_scaling", {"null together with rope_parameters without full_attention"}, {"given"});
     if (!scaling.has("rope_type")) scaling.refuse(ErrorCode::unsupported, "rope_type", {"a kind of RoPE"}, {"missing"});

@@ -24,7 +24,7 @@ float scaled(float frequency, const RopeScaling& scaling) {
   return (1 - share) * frequency / factor + share * frequency;
 }
 
-/// The proportion of each of the D / 2 frequencies that is divided.
+/// Shares of the D / 2 frequencies that are divided.
 std::vector<float> yarn_shares(double theta, const RopeScaling& scaling, std::int64_t D) {
   const auto index = [&](double turns) {
     return static_cast<double>(D) * log_of(static_cast<double>(scaling.yarn_positions) / (turns * 2 * std::numbers::pi)) / (2 * log_of(theta));

@@ -10,7 +10,7 @@
 #include "attn/tensor/error.hpp"
 #include "attn/tensor/float_environment.hpp"
 
-// In float64 and without libm, so that the same logits give the same tokens everywhere.
+// In float64 without libm, so that the same logits give the same tokens everywhere.
 namespace attn::detail {
 namespace {
 
@@ -37,8 +37,7 @@ void penalize(std::vector<double>& scores, std::span<const std::int64_t> before,
   }
 }
 
-/// The `count` largest scores, the largest first, and of equal scores the lower id first; the other ids follow in any
-/// order. std::sort would take ten times as many bytes as a heap.
+/// The `count` largest first, of equal scores the lower id; others in any order. std::sort would take ten times as many bytes of code as a heap.
 std::vector<std::uint32_t> in_order(const std::vector<double>& scores, std::size_t count) {
   std::vector<std::uint32_t> order(scores.size());
   std::iota(order.begin(), order.end(), 0U);
@@ -61,7 +60,7 @@ void keep_top_p(std::vector<double>& scores, double top_p) {
   const std::vector<double> probabilities = probabilities_of(scores);
   const std::vector<std::uint32_t> order = in_order(scores, scores.size());
   double sum = 0;
-  for (std::size_t i = order.size(); --i > 0;) {  // the likeliest token stays
+  for (std::size_t i = order.size(); --i > 0;) {
     sum += probabilities[order[i]];
     if (sum > 1 - top_p) return;
     scores[order[i]] = kRemoved;
@@ -142,7 +141,7 @@ TokenChoice choose_token(std::span<const float> logits, std::span<const std::int
     double rest = (static_cast<double>(random[0] >> 5) * 0x1p26 + static_cast<double>(random[1] >> 6)) * 0x1p-53;
     for (std::size_t i = 0; i < scores.size(); ++i) {
       if (scores[i] == 0) continue;
-      id = i;  // also if the probabilities add up to less than 1
+      id = i;  // probabilities may add up to less than 1
       if (rest < scores[i]) break;
       rest -= scores[i];
     }

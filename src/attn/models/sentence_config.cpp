@@ -15,7 +15,7 @@ struct Mode {
   Pooling pooling;
 };
 
-// The order in which sentence-transformers concatenates results.
+// In the order of concatenation.
 constexpr std::array<Mode, 6> kModes{{{"cls", "cls_token", Pooling::cls},
                                       {"max", "max_tokens", Pooling::max},
                                       {"mean", "mean_tokens", Pooling::mean},
@@ -42,7 +42,7 @@ Modules read_modules(const ModelFiles::File& bytes) {
   const Json json = parse_python_json("modules.json", *bytes, kMaxConfig);
   const ConfigReader reader("modules.json", json);
   if (json.array() == nullptr) reader.refuse(ErrorCode::format, "the file", {"an array"}, {json.kind()});
-  // All files are read before the memory limit is checked.
+  // Files are read before the memory limit is checked.
   if (json.array()->size() > kMostModules)
     reader.refuse(ErrorCode::unsupported, "the number of modules", {"at most ", kMostModules}, {json.array()->size()});
   Modules modules;
@@ -53,7 +53,7 @@ Modules read_modules(const ModelFiles::File& bytes) {
     const std::string type = text({given != nullptr ? words_of(*given) : TextPart("missing")}), kind = type.substr(type.rfind('.') + 1);
     const std::size_t known = static_cast<std::size_t>(
         std::find(Modules::kSteps.begin() + static_cast<std::ptrdiff_t>(step), Modules::kSteps.end(), kind) - Modules::kSteps.begin());
-    // Transformer and Pooling are required; Dense may be missing or repeated.
+    // Transformer and Pooling are required.
     if (known == Modules::kSteps.size() || (i < 2 && known != i))
       reader.refuse(ErrorCode::unsupported, text({"module ", i}).c_str(), {"Transformer, Pooling, any number of Dense, then optionally Normalize"},
                     {type}, "For other modules pool the result of forward() yourself");
@@ -68,7 +68,7 @@ Modules read_modules(const ModelFiles::File& bytes) {
   return modules;
 }
 
-/// A name, a list of names, or in older files one flag per mode.
+/// pooling_mode is a name or a list; older files have one flag per mode.
 void read_pooling(const ModelFiles::File& bytes, ModelConfig& model) {
   constexpr const char *kFile = "1_Pooling/config.json", *kPrefix = "pooling_mode_", *kWhat = "the pooling mode";
   const Json json = read_file(kFile, bytes);
@@ -93,7 +93,6 @@ void read_pooling(const ModelFiles::File& bytes, ModelConfig& model) {
   model.include_prompt = reader.flag("include_prompt", true);
 }
 
-/// Returns none if attn does not have the function of this torch.nn class.
 std::optional<Activation> torch_activation(std::string_view path) {
   constexpr std::pair<std::string_view, Activation> kClasses[] = {
       {"Identity", Activation::identity}, {"Tanh", Activation::tanh}, {"Sigmoid", Activation::sigmoid}, {"ReLU", Activation::relu},
@@ -125,7 +124,7 @@ void read_dense(const std::string& folder, const ModelFiles::File& bytes, ModelC
   model.denses.push_back(std::move(dense));
 }
 
-/// A cross-encoder's config has the path of a torch.nn class.
+/// The value is the path of a torch.nn class.
 void read_activation(const ConfigReader& reader, const char* name, ModelConfig& model) {
   if (!reader.has(name) || model.labels.empty()) return;
   const std::string_view path = reader.string(name, "");
@@ -173,11 +172,11 @@ void check_transformer(const ConfigReader& reader, ModelConfig& model) {
       model.notes.push_back(text({"sentence_bert_config.json: ", name, " is not used"}));
 }
 
-/// Default of max_length: from sentence_bert_config.json, else from tokenizer_config.json, else the number of positions.
+/// From sentence_bert_config.json, else tokenizer_config.json, else the number of positions.
 void read_lengths(const ModelFiles& files, ModelConfig& model) {
   const auto read = [&](const ConfigReader& reader, const char* name) {
     const Json* value = reader.find(name);
-    // transformers writes 10^30 if a tokenizer has no limit.
+    // transformers writes 10^30 for no limit.
     if (model.default_length > 0 || value == nullptr || (value->number() != nullptr && *value->number() > 0x7fffffff)) return;
     model.default_length = reader.size(name);
   };
@@ -224,7 +223,7 @@ void read_sentence_files(const ModelFiles& files, ModelConfig& model) {
     }
     model.normalize = modules.normalize;
   }
-  // sentence-transformers always has these two prompts.
+  // sentence-transformers' own.
   model.prompts = {{"query", ""}, {"document", ""}};
   if (files.prompts) read_prompts(files.prompts, model);
   read_lengths(files, model);
@@ -237,7 +236,7 @@ void read_score_function(const ConfigReader& config, ModelConfig& model) {
 }
 
 void read_token_types(const ModelFiles::File& tokenizer_config, ModelConfig& model) {
-  // Without a table token types are unused; with a single row all types are 0.
+  // A single row: all types are 0.
   if (model.type_vocab_size < 2) return void(model.token_types = model.type_vocab_size == 0);
   std::string made_for(model.family->tokenizer_class);
   model.token_types = false;

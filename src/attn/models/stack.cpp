@@ -63,7 +63,7 @@ void Stack::make_tables() {
   const std::int64_t width = config_.head_width();
   std::map<std::pair<double, bool>, std::shared_ptr<const RotaryTable>> tables;
   for (std::size_t layer = 0; layer < config_.distances.size(); ++layer) {
-    const auto& [theta, window, unscaled] = config_.distances[layer];  // the window has the same width on both sides
+    const auto& [theta, window, unscaled] = config_.distances[layer];  // same width on both sides
     const RopeScaling scaling = unscaled ? RopeScaling{} : config_.rope;
     auto& table = tables[{theta, unscaled}];
     if (!table)

@@ -12,8 +12,7 @@ namespace {
 
 constexpr std::string_view kGenerate = "generate";
 
-/// Some decoders drop the space before the first token of a text, so a few tokens of the prompt stay before the new
-/// ones.
+/// Some decoders drop the first space, so a few tokens of the prompt stay before the new ones.
 class NewText {
  public:
   NewText(const TextModel& model, std::span<const std::int64_t> prompt)
@@ -21,7 +20,7 @@ class NewText {
         ids_(prompt.end() - static_cast<std::ptrdiff_t>(std::min<std::size_t>(prompt.size(), kContext)), prompt.end()),
         start_(decoded().size()) {}
 
-  /// Returns whole characters only.
+  /// Whole characters only.
   std::string add(std::int64_t id) {
     ids_.push_back(id);
     const std::string all = decoded();
@@ -49,7 +48,6 @@ void check_generate(const GenerateOptions& options) {
     if (stop.empty()) detail::fail(ErrorCode::argument, kGenerate, "stop", {"strings that are not empty"}, {"an empty string"});
 }
 
-/// Returns npos if there is none.
 std::size_t find_stop(const std::string& text, const std::vector<std::string>& stops) {
   std::size_t first = std::string::npos;
   for (const std::string& stop : stops) first = std::min(first, text.find(stop));

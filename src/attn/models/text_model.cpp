@@ -55,12 +55,12 @@ EncodedTexts TextModel::encode_all(const TokenizeOptions& options, Tokenize toke
   return encoding;
 }
 
-/// Calls run(batch, rows) for batches of the texts text_at(i), which are of similar length.
+/// Batches have texts text_at(i) of similar length.
 template <class TextAt, class Run>
 void TextModel::run_texts(std::size_t count, TextAt text_at, const TokenizeOptions& options, std::int64_t batch_size,
                           const std::function<void(std::int64_t, std::int64_t)>& on_progress, std::vector<bool>* truncated, Run run) const {
   using Text = std::remove_cvref_t<decltype(text_at(0))>;
-  encode(std::vector<Text>(), 0, 0, options);  // checks options and checkpoint even if there are no texts
+  encode(std::vector<Text>(), 0, 0, options);  // checks options even without texts
   if (truncated != nullptr) truncated->assign(count, false);
   const TokenizeOptions given = parts_->limited(options);
   const auto rows_of = [&](std::size_t i, std::vector<detail::TextRow>& rows) {

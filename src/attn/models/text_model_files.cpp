@@ -39,7 +39,7 @@ void check_folder(std::string_view op, const std::filesystem::path& path) {
   refuse_file(op, ErrorCode::format, path, {"a folder"}, {"a file"}, detail::text({"Give its folder, ", folder}));
 }
 
-/// Joins folder and name as strings: libstdc++ 12 frees an invalid pointer if copying a path runs out of memory.
+/// libstdc++ 12 frees an invalid pointer if copying a path runs out of memory, so this joins strings.
 std::filesystem::path below(const std::filesystem::path& folder, std::string_view name) {
   std::filesystem::path::string_type joined = folder.native();
   if (!joined.empty() && !name.empty() && joined.back() != '/') joined += '/';
@@ -49,7 +49,7 @@ std::filesystem::path below(const std::filesystem::path& folder, std::string_vie
 
 using File = std::optional<std::vector<std::uint8_t>>;
 
-/// Returns none if the file does not exist and is not required.
+/// None if the file is missing and not required.
 File read_file(std::string_view op, const std::filesystem::path& path, bool required = false) {
   std::error_code none;
   if (!required && !std::filesystem::exists(path, none)) return std::nullopt;
@@ -90,7 +90,7 @@ void check_weights(const std::filesystem::path& folder) {
                 "Use the checkpoint from which model.onnx was exported");
 }
 
-/// Streams model.safetensors, or the files that the index names.
+/// model.safetensors, or the files in the index.
 void stream_weights(const std::filesystem::path& folder, detail::ModelLoader& loader) {
   const std::filesystem::path path = below(folder, "model.safetensors"), index = below(folder, kIndex);
   const auto write = [&](std::span<const std::uint8_t> bytes) { loader.write(bytes); };
@@ -108,7 +108,7 @@ struct GgufFile {
   detail::gguf::Reader reader;
 };
 
-/// Reads the files of a folder, or those that a GGUF file replaces.
+/// From a folder, or replaced by a GGUF file.
 struct SmallFilesReader {
   SmallFilesReader(std::string_view of_op, const FilePath& path) : op(of_op), folder(path.text()) {
     check_folder(op, folder);
@@ -131,7 +131,7 @@ struct TokenizerFiles {
   template <class Read>
   TokenizerFiles(Read& read, const std::string& base, bool required = false)
       : tokenizer(read(base + "tokenizer.json", required)), config(read(base + "tokenizer_config.json")) {
-    // transformers reads the next two files only if there is no added_tokens_decoder.
+    // As transformers.
     if (config && contains(*config, "\"added_tokens_decoder\"")) return;
     special_tokens_map = read(base + "special_tokens_map.json");
     added_tokens = read(base + "added_tokens.json");

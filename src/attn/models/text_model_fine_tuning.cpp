@@ -6,7 +6,7 @@
 #include "attn/models/text_model_parts.hpp"
 #include "attn/tensor/float_environment.hpp"
 
-// Labels, order, validation and progress; fine_tuning.hpp computes the steps.
+// The steps are in fine_tuning.hpp.
 namespace attn {
 namespace {
 
@@ -24,7 +24,6 @@ void check_fine_tune(const std::vector<FineTuneExample>& examples, const FineTun
         detail::fail(ErrorCode::argument, kFineTune, detail::text({"labels[", i, "]"}), {"another label"}, {options.labels[i], " again"});
 }
 
-/// Returns the labels in the options, else the model's, else those in the examples.
 std::vector<std::string> labels_of(const std::vector<FineTuneExample>& examples, const std::vector<std::string>& asked,
                                    const std::vector<std::string>& model) {
   if (!asked.empty()) return asked;
@@ -61,9 +60,9 @@ std::vector<double> targets_of(const std::vector<FineTuneExample>& examples, con
 
 struct TrainingData {
   std::vector<detail::TextRow> rows = {};
-  std::vector<std::vector<double>> targets = {};  ///< one per example; of a language model one per token
-  bool of_tokens = false;                         ///< whether a language model is trained
-  std::vector<std::size_t> order = {};            ///< indices of the examples; the first are held out for validation
+  std::vector<std::vector<double>> targets = {};  ///< by example; of a language model by token
+  bool of_tokens = false;                         ///< of a language model
+  std::vector<std::size_t> order = {};            ///< of examples; the first are held out
   std::size_t held_out = 0, batch_size = 1;
 
   std::span<const std::size_t> validating() const { return std::span(order).first(held_out); }
@@ -71,14 +70,12 @@ struct TrainingData {
   std::int64_t steps_per_epoch() const { return static_cast<std::int64_t>((training().size() - 1) / batch_size + 1); }
 };
 
-/// Draws the order of the examples and holds out a share for validation.
 TrainingData divided(std::size_t examples, const FineTuneOptions& options) {
   return {.order = detail::training_order(examples, options.seed, 0),
           .held_out = std::min(examples - 1, static_cast<std::size_t>(std::llround(options.validation * static_cast<double>(examples)))),
           .batch_size = static_cast<std::size_t>(options.batch_size)};
 }
 
-/// row_of takes a text or a pair of texts.
 template <class RowOf>
 std::vector<detail::TextRow> rows_of(const std::vector<FineTuneExample>& examples, RowOf row_of) {
   std::vector<detail::TextRow> rows;
@@ -92,7 +89,7 @@ std::vector<detail::TextRow> rows_of(const std::vector<FineTuneExample>& example
   return rows;
 }
 
-/// Refuses members of an example that this kind of model does not have.
+/// Members that this kind of model does not have.
 void check_members(const std::vector<FineTuneExample>& examples, bool of_tokens) {
   for (std::size_t i = 0; i < examples.size(); ++i) {
     const FineTuneExample& example = examples[i];
@@ -106,8 +103,7 @@ void check_members(const std::vector<FineTuneExample>& examples, bool of_tokens)
   }
 }
 
-/// Targets: the id of the next token, at positions before tokens that contain more than the prompt. encode(text)
-/// returns one text's encoding.
+/// Targets are next tokens, from the first token that contains more than the prompt.
 template <class Encode>
 void add_language_rows(const std::vector<FineTuneExample>& examples, TrainingData& data, Encode encode) {
   for (std::size_t i = 0; i < examples.size(); ++i) {
@@ -142,14 +138,13 @@ class Trainer {
     });
   }
 
-  /// Returns the loss before the step.
   double step(std::span<const std::size_t> batch) {
     const std::vector<detail::TextRow> rows = rows_at(batch);
     const std::vector<double> targets = targets_at(rows);
     return head_only_ ? tuning_.step(pooled_at(rows), targets) : tuning_.step(detail::TextBatch(std::span(rows)).inputs(), targets);
   }
 
-  /// Adds the number of held-out examples to count; of a language model the number of tokens.
+  /// Adds the number of held-out examples, or tokens, to count.
   detail::Judgement judge(double& count) const {
     detail::Judgement sum;
     for_each_batch(data_.validating(), [&](const std::vector<detail::TextRow>& rows) {
@@ -201,7 +196,7 @@ class Trainer {
   std::vector<float> pooled_;  // (examples,E)
 };
 
-/// Evaluates the held-out examples, if any, after an epoch.
+/// After an epoch.
 void validate(const Trainer& trainer, std::size_t held_out, FineTuneProgress& progress, FineTuneResult& result) {
   if (held_out == 0) return;
   double count = 0;
@@ -210,7 +205,7 @@ void validate(const Trainer& trainer, std::size_t held_out, FineTuneProgress& pr
   if (judgement.right) result.validation_accuracy = progress.validation_accuracy = static_cast<double>(*judgement.right) / count;
 }
 
-/// Runs fewer epochs if on_progress ends the run.
+/// on_progress may end the run.
 FineTuneResult train(Trainer& trainer, const TrainingData& data, const FineTuneOptions& options) {
   const std::span<const std::size_t> training = data.training();
   const std::int64_t per_epoch = data.steps_per_epoch();

@@ -5,7 +5,6 @@
 #include "attn/models/text_model_parts.hpp"
 #include "attn/tensor/float_environment.hpp"
 
-// TextModel::gradients() and attribute().
 namespace attn {
 
 std::int64_t detail::label_of(std::string_view op, std::string_view name, const std::vector<std::string>& labels,

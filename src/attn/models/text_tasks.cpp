@@ -18,7 +18,7 @@ namespace {
 
 using detail::TokenSequence;
 
-/// A window of a text, and the positions at which the head computes logits.
+/// The head computes logits at `places`.
 struct TextWindow {
   std::size_t index;
   std::vector<std::int32_t> ids, types;
@@ -31,7 +31,7 @@ void check_at_least(std::string_view op, std::string_view name, std::int64_t val
   if (value < least) detail::fail(ErrorCode::config, op, name, {"a number of at least ", least}, {value});
 }
 
-/// Guesses as transformers if the vocabulary does not mark words.
+/// As transformers, guesses if the vocabulary does not mark words.
 bool is_subword(const detail::TokenizerFile& file, std::string_view text, const TokenSequence& sequence, std::size_t place) {
   if (sequence.ids[place] == file.unk_id) return false;
   const auto start = static_cast<std::size_t>(sequence.starts[place]), end = static_cast<std::size_t>(sequence.ends[place]);
@@ -39,7 +39,7 @@ bool is_subword(const detail::TokenizerFile& file, std::string_view text, const 
   return start > 0 && text[start - 1] != ' ' && (start >= text.size() || text[start] != ' ');
 }
 
-/// The lower index first among equals; only those in `wanted` unless it is empty.
+/// Of equal scores the lower index; only those in `wanted` unless it is empty.
 std::vector<std::size_t> largest(std::span<const float> scores, std::size_t count, const std::set<std::int64_t>& wanted) {
   std::vector<std::size_t> best;
   for (std::size_t id = 0; id < scores.size(); ++id)
@@ -51,7 +51,7 @@ std::vector<std::size_t> largest(std::span<const float> scores, std::size_t coun
   return best;
 }
 
-/// Takes the first token of a target that is not a token, as in transformers.
+/// The first token of a target that is not a token, as in transformers.
 std::set<std::int64_t> target_ids(std::string_view op, const detail::TokenizerFile& file, const std::vector<std::string>& targets) {
   std::set<std::int64_t> wanted;
   for (std::size_t i = 0; i < targets.size(); ++i) {
@@ -67,7 +67,7 @@ std::set<std::int64_t> target_ids(std::string_view op, const detail::TokenizerFi
   return wanted;
 }
 
-/// The padding token may also occur in a text.
+/// The padding id may also occur in a text.
 bool is_padding(const detail::TokenizerFile& file, std::int64_t id) {
   return id == file.padding.id && file.id_to_token(file.padding.id) == file.padding.token;
 }
@@ -101,7 +101,7 @@ struct TextModel::Windows {
   Task task;
 
   const detail::TokenizerFile& file() const { return *model.parts_->own_tokenizer(op).file_; }
-  /// `sees` selects the tokens for which the head computes logits.
+  /// `sees` selects the places.
   template <class Sees>
   std::vector<TextWindow> of(std::span<const std::string> texts, std::size_t index, const detail::SequenceOptions& options, Sees sees) const {
     const detail::ModelConfig& config = model.parts_->model->config();
@@ -118,7 +118,7 @@ struct TextModel::Windows {
     }
     return windows;
   }
-  /// Calls use(window, scores) with one row of scores per selected token.
+  /// Calls use(window, scores) with one row of scores per place.
   template <class RowsOf, class Use>
   void run(std::size_t count, std::int64_t batch_size, const std::function<void(std::int64_t, std::int64_t)>& on_progress, RowsOf rows_of,
            detail::TokenSoftmax softmax, Use use) const {
@@ -214,7 +214,7 @@ std::vector<std::vector<std::vector<FilledMask>>> TextModel::fill_mask_all(const
         std::vector<std::int64_t> ids(window.ids.begin(), window.ids.end());
         ids[static_cast<std::size_t>(window.places[i])] = static_cast<std::int64_t>(id);
         std::erase_if(ids, [&](std::int64_t each) { return is_padding(file, each); });
-        // Other masks must remain in the text, and so must all special tokens except padding.
+        // Other masks stay in the text, with all special tokens except padding.
         row.push_back({decode({static_cast<std::int64_t>(id)}), static_cast<std::int64_t>(id), of_mask[id], decode(ids, masks == 1)});
       }
     }
@@ -229,7 +229,7 @@ std::vector<Answer> TextModel::answer(const std::string& question, const std::st
 
 std::vector<std::vector<Answer>> TextModel::answer_all(const std::vector<std::pair<std::string, std::string>>& pairs,
                                                        const AnswerOptions& options) const {
-  constexpr std::int64_t kMostTokens = 384, kStride = 128;  // defaults of transformers
+  constexpr std::int64_t kMostTokens = 384, kStride = 128;  // as transformers
   const Windows windows{*this, "answer", Task::question_answering};
   encoder().check_task(windows.op, windows.task);
   for (const auto& [question, context] : pairs) {
@@ -246,7 +246,7 @@ std::vector<std::vector<Answer>> TextModel::answer_all(const std::vector<std::pa
   std::vector<std::vector<detail::AnswerWindow>> found(pairs.size());
   const auto rows_of = [&](std::size_t i, std::vector<TextWindow>& rows) {
     const std::array<std::string, 2> texts{pairs[i].first, pairs[i].second};
-    // The score of the first special token ([CLS]) is the score of the empty answer.
+    // [CLS] has the score of the empty answer.
     for (TextWindow& window : windows.of(texts, i, {.max_length = length, .stride = stride}, [&](const TokenSequence& sequence, std::size_t place) {
            return sequence.texts[place] == 1 || (sequence.texts[place] < 0 && sequence.ids[place] == cls);
          })) {
