@@ -19,7 +19,6 @@ class Gradients {
   float* at(const std::string& name);
   /// As at(), but not zeroed, for callers that overwrite every value.
   float* fill(const std::string& name);
-  /// Null if there is none.
   const float* find(const std::string& name) const;
   /// Returns room for a backward, so that at() and fill() need no memory; add() returns it. Takes it from names without a gradient. If it throws
   /// MEMORY, nothing has changed.
@@ -28,7 +27,6 @@ class Gradients {
   void add(Gradients& more) noexcept;
   /// Removes all gradients; their memory is reused.
   void zero();
-  /// Frees their memory too.
   void clear() { entries_.clear(); }
 
   std::map<std::string, Shape> shapes() const;
@@ -42,8 +40,8 @@ class Gradients {
   std::map<std::string, Entry> entries_;
 };
 
-/// A module's gradients; empty until a forward saves data for backward() or an optimiser is created. Optimisers refer to a module through it,
-/// because it detects moves. Moving new weights into a module discards its gradients, but optimisers stay attached.
+/// Empty until a forward saves data for backward() or an optimiser is created. Optimisers refer to a module through it, because it detects moves.
+/// Moving new weights into a module discards its gradients, but optimisers stay attached.
 class GradientPlace {
  public:
   GradientPlace() = default;
@@ -62,7 +60,6 @@ class GradientPlace {
       ++changes;
     }
   };
-  /// Creates it on first use.
   const std::shared_ptr<Shared>& share();
   Gradients* get() { return shared_ != nullptr ? &shared_->gradients : nullptr; }
   const Gradients* get() const { return shared_ != nullptr ? &shared_->gradients : nullptr; }

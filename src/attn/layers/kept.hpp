@@ -63,7 +63,7 @@ class CaptureBuffers {
 /// Norms and the activated hidden layer are recomputed.
 struct KeptLayer {
   float* x = nullptr;                                       ///< (B·L,E)
-  bool is_patched = false;                                  ///< whether the caller replaced x
+  bool is_patched = false;                                  ///< the caller replaced x
   KeptAttention attention = {};                             ///< its inputs are null: they are x or norm1(x)
   float *attn_residual = nullptr, *ff_residual = nullptr;   ///< (B·L,E); ff_residual is null if norm_first
   float *attention_output = nullptr, *ff_output = nullptr;  ///< (B·L,E) before post norms; null without these

@@ -4,10 +4,9 @@
 
 namespace attn::detail {
 
-/// How the layers of a checkpoint differ from torch's.
 struct LayerVariant {
   bool parallel = false;                      ///< with norm_first: x + attention(norm1 x) + ff(norm2 x)
-  bool post_norms = false;                    ///< with norm_first: results of attention and feed-forward are normalized before they are added
+  bool post_norms = false;                    ///< with norm_first: also norms before the sums
   float norm_offset = 0;                      ///< norms multiply by weight + norm_offset
   bool head_norms = false;                    ///< RMSNorm of queries and keys before RoPE
   std::optional<float> scale = std::nullopt;  ///< of the scores; default 1/√D

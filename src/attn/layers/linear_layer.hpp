@@ -10,7 +10,6 @@
 #include "attn/store/packed_linear.hpp"
 #include "attn/tensor/results.hpp"
 
-// torch.nn.Linear inside a layer.
 namespace attn::detail {
 
 class Gradients;               // layers/gradients.hpp
@@ -19,7 +18,6 @@ struct LinearGradientBuffers;  // ops/linear_backward.hpp
 class Linear {
  public:
   Linear() = default;
-  /// Allocates nothing.
   Linear(std::int64_t in_features, std::int64_t out_features, bool bias) : in_(in_features), out_(out_features), bias_(bias) {}
 
   std::int64_t in_features() const { return in_; }
@@ -46,7 +44,6 @@ class Linear {
 
   bool is_quantized() const { return std::holds_alternative<QuantizedLinear>(packed_); }
 
-  /// The kind of the bias selects how it is initialized.
   void visit_parameters(ParameterVisitor& visitor, ParameterKind bias = ParameterKind::bias);
   ParameterRef weight_ref(ParameterKind kind) { return {.shape = {out_, in_}, .kind = kind, .linear = this}; }
   ParameterRef bias_ref(ParameterKind kind) { return {.shape = {out_}, .kind = kind, .linear = this}; }

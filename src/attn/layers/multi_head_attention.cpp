@@ -126,7 +126,7 @@ detail::AttentionPlan MultiHeadAttention::plan(std::string_view op, const Tensor
   const std::size_t rank = query.shape.rank();
   const auto check = [&](std::string_view name, const TensorView& x, std::int64_t width, const char* length) {
     if (x.shape.rank() == rank && (rank == 2 || rank == 3) && x.shape.back(0) == width) return;
-    const bool both = &x == &query;  // the query's rank determines that of key and value
+    const bool both = &x == &query;
     detail::fail(ErrorCode::shape, op, name,
                  {both || rank == 3 ? "(B," : "(", length, ",", width, ")", both ? " or (L," : "", both ? detail::text({width, ")"}) : ""}, {x.shape},
                  x.shape.rank() == 4 ? "Reshape (B,H,L,D) to (B,L,H*D): heads are split inside" : "");

@@ -123,7 +123,6 @@ void MultiHeadAttention::run_backward(const detail::MultiHeadAttentionBackwardPl
   share_gradients()->kept.reset();
 }
 
-/// From the output back to the inputs; `to` gets traces on the way.
 class MultiHeadAttention::Backward {
  public:
   Backward(const MultiHeadAttention& layer, const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, const detail::KeptAttention& kept,
@@ -305,7 +304,6 @@ void MultiHeadAttention::Backward::rotate_back() {
   }
 }
 
-/// Recomputes the inputs of the norms.
 void MultiHeadAttention::Backward::head_norms_backward() {
   const detail::Scratch::Frame frame(scratch_);
   float* const projected = scratch_.take(std::max(size_of(B_ * L_, H_ * D_), size_of(B_ * given_, Hkv_ * D_)));

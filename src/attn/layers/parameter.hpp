@@ -54,7 +54,6 @@ struct ParameterRef {
   void allocate() const;
   /// Whole rows, from row `first`.
   void set_rows(std::size_t first, std::span<const float> rows) const;
-  /// Row-major.
   void get(float* values) const;
   void get_row(std::size_t row, float* values) const;
   bool is_packed() const { return linear != nullptr && shape.rank() == 2; }
@@ -74,7 +73,6 @@ struct ParameterRef {
   std::vector<float>& numbers() const;
 };
 
-/// Throws FORMAT for NaN and infinity.
 void check_finite(std::string_view op, std::string_view name, std::span<const float> values);
 
 /// Parameters stacked by rows, such as in_proj_weight. A transposed tensor is set as a whole; int8 files hold it by rows.
@@ -87,7 +85,6 @@ struct StateTensor {
   std::size_t size() const;
   /// As int8 files hold it: (out,in).
   StateTensor by_rows() const { return {pieces, false, block}; }
-  /// The place of a piece's row in the tensor.
   std::size_t row_of(std::size_t piece, std::size_t row) const;
   /// Number of values that set_rows() needs at a time.
   std::size_t row_size() const { return is_transposed ? size() : pieces.front().row_size(); }
@@ -115,7 +112,6 @@ class ParameterVisitor {
   /// With a state, the projections of each attention get the form of names that it has.
   explicit ParameterVisitor(Names names = Names::torch, const StateView* state = nullptr) : names_(names), state_(state) {}
 
-  /// The prefix is such as "linear1."; further arguments go to visit_parameters().
   template <class Part, class... More>
   void part(std::string_view prefix, Part& part, More... more) {
     const std::size_t size = prefix_.size();

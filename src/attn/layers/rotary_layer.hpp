@@ -30,12 +30,11 @@ class RotaryTable {
   std::vector<float> cos_, sin_;  // (positions, D/2)
 };
 
-/// Rotates by a table, with the angles of apply_rotary, or not at all.
+/// By a table, with the angles of apply_rotary, or none.
 class Rotary {
  public:
   Rotary() = default;
   explicit Rotary(std::shared_ptr<const RotaryTable> table) : table_(std::move(table)) {}
-  /// For a layer's option `rotary`.
   Rotary(std::string_view op, const RotaryOptions& options, std::int64_t D);
 
   explicit operator bool() const { return table_ != nullptr || !frequency_.empty(); }
@@ -56,7 +55,6 @@ class Rotary {
   std::vector<double> frequency_;  // of each pair
 };
 
-/// Uninitialized.
 inline SinCos* take_turns(std::size_t count, Scratch& scratch) {
   return reinterpret_cast<SinCos*>(scratch.take(count * sizeof(SinCos) / sizeof(float)));
 }

@@ -24,7 +24,6 @@ void check_state_dict(std::string_view op, const std::map<std::string, Shape>& e
 
 /// Null if the state does not have the name.
 const float* find_data(const StateView& state, const std::string& name);
-/// Does nothing if the target does not have the name.
 void save_data(const StateTarget& target, const std::string& name, std::span<const float> values);
 
 // Operations of Module. load_state(), initialize(), quantize() and convert() change nothing if they throw.

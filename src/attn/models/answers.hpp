@@ -8,11 +8,10 @@
 
 namespace attn::detail {
 
-/// The tokens of the context in one window.
 struct AnswerWindow {
   std::vector<float> start_scores, end_scores;
   std::vector<std::int64_t> starts, ends;  ///< bytes in the context of each token's word
-  float empty = 0;                         ///< score of the empty answer
+  float empty = 0;                         ///< of the empty answer
 };
 
 /// As transformers' QuestionAnsweringPipeline (version 4). The package has the same code in web/lib/src/tasks/answers.ts.

@@ -49,7 +49,7 @@ void configure(const ConfigReader& config, ModelConfig& model) {
   only("embedding_size", model.hidden_size);
   only("pooler_hidden_size", model.hidden_size);
   only("attention_head_size", model.hidden_size / model.num_attention_heads);
-  only("conv_kernel_size", 0);  // deberta-v2-xlarge and larger
+  only("conv_kernel_size", 0);  // deberta-v2-xlarge has a convolution
   model.type_vocab_size = config.whole("type_vocab_size", 0, 0x7fffffff, 0);
   if (!config.flag("position_biased_input", true)) model.positions = PositionRows::none;
   model.clears_padding = true;

@@ -33,8 +33,8 @@ class Embeddings {
   void forward(const ModelInputs& inputs, float* x, Scratch& scratch) const;
 
   struct Kept {
-    std::vector<std::int64_t> positions;  ///< rows of the position table
-    float* sums;                          ///< (..,W) before the norm
+    std::vector<std::int64_t> positions;
+    float* sums;  ///< (..,W) before the norm
   };
   /// With dropout. `kept.sums` must be allocated. `words`, if not null, has the word embedding of each position.
   void forward(const ModelInputs& inputs, const Table* words, const ForwardRandom& random, Kept& kept, float* x, Scratch& scratch) const;
@@ -43,7 +43,6 @@ class Embeddings {
                 Scratch& scratch) const;
 
  private:
-  /// The tables to sum; `positions` receives rows of the position table.
   std::vector<EmbeddingRows> tables(const ModelInputs& inputs, std::vector<std::int64_t>& positions) const;
   /// For one sequence, whose first id has position `first`.
   void position_rows(std::span<const std::int64_t> ids, std::int64_t first, std::int64_t* rows) const;

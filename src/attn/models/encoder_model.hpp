@@ -33,7 +33,7 @@ struct ModelPatch {
 struct ModelForwardOptions {
   bool output_attentions = false, output_hidden_states = false;
   std::optional<EncoderTraceOptions> trace = std::nullopt;
-  bool for_backward = false;  ///< the memory estimate includes run_and_keep() and backward()
+  bool for_backward = false;  ///< for the memory estimate
   std::optional<MaskView> mask = std::nullopt;
   bool is_causal = false;
   std::optional<TensorView> head_mask = std::nullopt;  ///< (layers,H)
@@ -42,7 +42,6 @@ struct ModelForwardOptions {
   KeyValueCache* cache = nullptr;  ///< the forward appends to it
 };
 
-/// Axis of the softmax over tokens' logits.
 enum class TokenSoftmax : std::uint8_t {
   none,
   outputs,  ///< over a token's outputs
@@ -51,9 +50,9 @@ enum class TokenSoftmax : std::uint8_t {
 inline constexpr std::array<std::string_view, 3> kTokenSoftmaxNames{"none", "outputs", "tokens"};
 
 struct ModelEmbedOptions {
-  std::vector<Pooling> poolings = {};  ///< concatenated
+  std::vector<Pooling> poolings = {};
   bool normalize = false;
-  std::int64_t prompt_length = 0;  ///< positions at the start that are not pooled
+  std::int64_t prompt_length = 0;  ///< positions that are not pooled
   bool normalize_kept = false;     ///< also after truncate_dim, as sentence-transformers' encode() on request
 };
 
@@ -66,11 +65,10 @@ struct ModelGradientBuffers {
   std::optional<std::int64_t> first_layer = std::nullopt;
 };
 
-// Defined in models/kept_model.hpp.
 struct KeptModel;
 struct KeptHead;
 
-/// A forward with checked arguments. Refers to the inputs.
+/// Refers to the inputs.
 struct ModelPlan {
   EncoderPlan encoder;
   std::int64_t sequences = 0;
@@ -81,16 +79,14 @@ struct ModelPlan {
 
 }  // namespace detail
 
-/// A checkpoint's Transformer: embeddings, layers, and a head if there is one. ModelLoader reads its weights; TextModel adds the tokenizer.
+/// A checkpoint's Transformer. ModelLoader reads its weights; TextModel adds the tokenizer.
 class EncoderModel {
  public:
-  /// Leaves weights unallocated.
   explicit EncoderModel(detail::ModelConfig config);
   EncoderModel(const EncoderModel&) = delete;  // parameters refer to it
   EncoderModel& operator=(const EncoderModel&) = delete;
 
   const detail::ModelConfig& config() const { return config_; }
-  /// A variant with other tensor names.
   void set_family(const detail::Family& family) { config_.family = &family; }
   void add_note(std::string note) { config_.notes.push_back(std::move(note)); }
   const Embedding& word_embeddings() const { return embeddings_.words(); }
@@ -105,32 +101,32 @@ class EncoderModel {
 
   EncoderTraceOptions trace_of(std::string_view op, std::int64_t layer, Trace names) const;
 
-  /// Returns the shape (sequences,embedding_size()) of the result of embed().
+  /// Returns (sequences,embedding_size()).
   Shape check_embed(std::string_view op, const detail::ModelInputs& inputs, const detail::ModelEmbedOptions& options) const;
   std::int64_t embedding_size(std::string_view op, const detail::ModelEmbedOptions& options) const;
   /// Pools hidden states, applies the checkpoint's Dense modules and normalizes on request (Reimers & Gurevych 2019).
   void embed(const detail::ModelInputs& inputs, const detail::ModelEmbedOptions& options, float* y) const;
 
   void check_task(std::string_view op, Task task) const;
-  /// Returns the shape (sequences,C) of the scores of classify().
+  /// Returns (sequences,C).
   Shape check_classify(std::string_view op, const detail::ModelInputs& inputs) const;
-  /// Applies classification_function to the logits, or text_function unless the texts are pairs.
+  /// text_function applies unless the texts are pairs.
   void classify(const detail::ModelInputs& inputs, float* y, bool are_pairs = true) const;
 
-  /// Returns the shape (places,C) of the result of classify_tokens(). `places` are ascending indices in input_ids.
+  /// Returns (places,C). `places` are ascending indices in input_ids.
   Shape check_tokens(std::string_view op, Task task, const detail::ModelInputs& inputs, std::span<const std::int64_t> places) const;
   void classify_tokens(const detail::ModelInputs& inputs, std::span<const std::int64_t> places, detail::TokenSoftmax softmax, float* y) const;
 
-  /// Returns the shape (…,outputs()) of logits for hidden states (…,E).
+  /// Returns (…,outputs()) for hidden states (…,E).
   Shape check_unembed(std::string_view op, const Shape& hidden) const;
-  /// rows (count,E) of the last hidden state, logits (count,outputs())
+  /// rows (count,E), logits (count,outputs())
   void run_head(const float* rows, std::int64_t count, float* logits) const;
 
   bool has_head() const { return config_.has_head(); }
   bool has_text_head() const { return config_.has_head() && !config_.of_tokens(); }
   /// Call it before allocate().
   void leave_out_head();
-  /// Width of run_result(): the head's outputs, or the pooled vector before Dense and normalization.
+  /// Of run_result(): the head's outputs, or the pooled vector before Dense.
   std::int64_t result_size(bool of_head) const;
   /// result (sequences,result_size(has_text_head()))
   void run_result(const detail::ModelPlan& plan, const detail::ModelInputs& inputs, const detail::EncoderBuffers& buffers, float* result) const;
@@ -148,7 +144,6 @@ class EncoderModel {
   void backward(const detail::KeptHead& kept, const float* grad, detail::Gradients& gradients) const;
   /// Makes a new head: weights N(0, 0.02²) (transformers' initializer_range), biases 0. Names its tensors as ...ForSequenceClassification.
   void set_head(std::vector<std::string> labels, std::uint64_t seed);
-  /// Made by set_head().
   bool is_head_new() const { return is_head_new_; }
   /// By attn's names, such as "encoder.layers.0.linear1.weight".
   std::map<std::string, Shape> state_shapes() const { return detail::shapes_of(tensors_by(detail::ParameterVisitor::Names::torch)); }
@@ -165,10 +160,10 @@ class EncoderModel {
 
   /// The caller may change them.
   detail::StateTensors parameters(detail::ParameterVisitor::Names names = detail::ParameterVisitor::Names::separate);
-  /// Makes linear layers int8, with `words` also the word embeddings. Call it before allocate().
+  /// Call it before allocate(). `words`: also the word embeddings.
   void quantize(bool words = true);
   bool is_quantized() const { return stack_.is_quantized(); }
-  /// Sets parameters to 0 and computes tables that depend only on the configuration.
+  /// All zero. Computes tables that depend only on the configuration.
   void allocate();
 
  private:
@@ -186,7 +181,7 @@ class EncoderModel {
   detail::ModelConfig config_;
   detail::Embeddings embeddings_;
   detail::Stack stack_;
-  std::vector<detail::Linear> embedding_denses_;  // applied after pooling in embed()
+  std::vector<detail::Linear> embedding_denses_;
   detail::Head head_;
   bool is_head_new_ = false;
   detail::StateTensors tensors_;                                        // by their names in the checkpoint

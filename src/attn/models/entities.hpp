@@ -9,7 +9,6 @@
 
 namespace attn::detail {
 
-/// The byte range is in the text.
 struct ScoredToken {
   std::vector<float> scores;  ///< by label
   std::int64_t start = 0, end = 0;

@@ -17,8 +17,8 @@ struct TensorNames {
   std::string_view inner_layers = {};  ///< between the index of a group and that of a layer in it
   // Within a layer.
   std::string_view query = {}, key = {}, value = {};
-  std::string_view query_key_value = {};            ///< replaces the three: their rows, stacked
-  std::string_view query_norm = {}, key_norm = {};  ///< of each head
+  std::string_view query_key_value = {};  ///< replaces the three: their rows, stacked
+  std::string_view query_norm = {}, key_norm = {};
   std::string_view attention_output = {}, norm1 = {};
   std::string_view linear1 = {};
   std::string_view gate_linear1 = {};  ///< instead of linear1: rows of the gate, which gets the activation, then of linear1
@@ -35,10 +35,9 @@ struct TensorNames {
 /// As TensorNames. Only the pooler gets the family's prefix, because it belongs to the base model.
 struct HeadNames {
   std::string_view pooler = {}, dense = {}, norm = {}, classifier = {};
-  std::string_view classifier_bias = {};  ///< if not the classifier's name
+  std::string_view classifier_bias = {};
 };
 
-/// An architecture of transformers and how its checkpoints are read.
 struct Family {
   std::span<const std::string_view> model_types;
   std::string_view architecture;  ///< Bert in BertForSequenceClassification
@@ -83,7 +82,6 @@ struct SizeNames {
 /// layer_norm_eps keeps its value if it is missing.
 void configure_sizes(const ConfigReader& config, ModelConfig& model, const SizeNames& names = {});
 
-/// Sets RoPE for all layers, instead of a position table.
 void configure_rotary(ModelConfig& model, double theta);
 /// Reads rope_parameters, or rope_theta and rope_scaling of older files. `share` is the default of partial_rotary_factor; 0: the family has none.
 void configure_rope_parameters(const ConfigReader& config, ModelConfig& model, double theta, double share = 0);
@@ -94,7 +92,6 @@ double configure_rope_by_layer_type(const ConfigReader& config, ModelConfig& mod
 /// UNSUPPORTED if such a layer has no window, as in transformers.
 void configure_windows(const ConfigReader& config, ModelConfig& model, bool has_window, std::int64_t first, std::int64_t period = 0);
 
-/// BERT's dropout probabilities.
 void configure_dropout(const ConfigReader& config, ModelConfig& model, float otherwise = 0.1F);
 
 }  // namespace attn::detail

@@ -12,17 +12,15 @@
 #include "attn/models/encoder_model.hpp"
 #include "attn/train/adam.hpp"
 
-// Used by TextModel::fine_tune() and the package's fineTune().
 namespace attn::detail {
 
 struct FineTuningOptions {
   std::int64_t steps = 1;  ///< over which the learning rate falls to 0
   double learning_rate = 0, weight_decay = 0;
   std::optional<std::int64_t> layers = std::nullopt;  ///< last layers that are trained with the head; 0: only the head; none: everything
-  std::uint64_t seed = 0;                             ///< of dropout
+  std::uint64_t seed = 0;
 };
 
-/// Determined by the classification function, whichever file specifies it.
 enum class HeadLoss : std::uint8_t {
   cross_entropy,         ///< softmax
   binary_cross_entropy,  ///< sigmoid of one label
@@ -33,8 +31,8 @@ enum class HeadLoss : std::uint8_t {
 /// Target of positions without a loss: torch's ignore_index.
 inline constexpr double kIgnoreIndex = -100;
 
-/// Returns the loss of the run. `new_labels` is the number of labels if the head will be new. Throws UNSUPPORTED for int8 weights and multi-label
-/// heads, OUT_OF_RANGE if nothing would be trained.
+/// Returns the run's loss. `new_labels`: of a new head. Throws UNSUPPORTED for int8 weights and multi-label heads, OUT_OF_RANGE if nothing would be
+/// trained.
 HeadLoss check_fine_tuning(std::string_view op, const EncoderModel& model, const FineTuningOptions& options,
                            std::optional<std::int64_t> new_labels = std::nullopt);
 
@@ -56,12 +54,11 @@ class FineTuning {
   /// Refers to the model, which must not move.
   FineTuning(std::string_view op, EncoderModel& model, const FineTuningOptions& options);
 
-  /// Runs AdamW on the mean loss, as transformers' Trainer: the gradient is clipped to norm 1 (Pascanu et al. 2013), the learning rate falls
-  /// linearly, biases and norms have no weight decay, dropout also applies in layers that are not trained. Returns the loss before the step. If the
-  /// loss or the gradient is not finite, throws OUT_OF_RANGE and changes no weights.
+  /// AdamW on the mean loss, as transformers' Trainer: the gradient is clipped to norm 1 (Pascanu et al. 2013), biases and norms have no weight
+  /// decay, frozen layers have dropout too. Returns the loss before the step. If the loss or the gradient is not finite, throws OUT_OF_RANGE and
+  /// changes no weights.
   double step(const ModelInputs& inputs, std::span<const double> targets);
-  /// For the head alone, from vectors (sequences,E) of pool(), which has no dropout. With layers = 0 both overloads are equivalent. Not for language
-  /// models.
+  /// For the head alone, from pool(), which has no dropout; equivalent if layers = 0. Not for language models.
   double step(std::span<const float> pooled, std::span<const double> targets);
   void pool(const ModelInputs& inputs, float* pooled) const;
 
@@ -69,7 +66,6 @@ class FineTuning {
   Judgement judge(std::span<const float> pooled, std::span<const double> targets) const;
 
  private:
-  /// The trained parameters, as optimisers expect of a module.
   class Trained {
    public:
     Trained(EncoderModel& model, std::optional<std::int64_t> layers);

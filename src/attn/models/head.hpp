@@ -21,7 +21,6 @@ class Head {
   explicit Head(const ModelConfig& config);
 
   std::int64_t outputs() const { return classifier_.out_features(); }
-  /// Also the output width of dense.
   std::int64_t width() const { return classifier_.in_features(); }
 
   void visit_parameters(ParameterVisitor& visitor);
@@ -29,7 +28,7 @@ class Head {
   /// x (rows,E), logits (rows,outputs())
   void forward(const float* x, std::int64_t rows, const Table& words, float* logits, Scratch& scratch) const;
 
-  /// With dropout, which changes x. `dense` (rows,width()) receives the output of the dense layer, if there is one, before the activation.
+  /// With dropout, which changes x. `dense` (rows,width()) receives the dense layer's output before the activation.
   void forward(float* x, std::int64_t rows, const Table& words, const ForwardRandom& random, float* dense, float* logits, Scratch& scratch) const;
   /// grad is that of the logits; rows that are 0 have no effect. of_x may be null.
   void backward(const float* grad, const float* x, const float* dense, std::int64_t rows, const Table& words, const ForwardRandom& random,

@@ -57,7 +57,7 @@ static void sparse_tied_backward(const float* grad, const float* x, std::size_t 
   }
 }
 
-/// For losses, whose gradient is non-zero for every word. That of an explained logit is non-zero for one or two.
+/// For losses, whose gradient is non-zero for every word; an explained logit's is for one or two.
 static void tied_backward(const float* grad, const float* x, std::size_t rows, const Table& words, float* of_x, Gradients& gradients,
                           Scratch& scratch) {
   const std::size_t N = words.rows();

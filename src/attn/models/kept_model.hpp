@@ -10,7 +10,6 @@
 
 namespace attn::detail {
 
-/// What a forward saves for its backward.
 struct KeptModel {
   std::vector<std::int64_t> ids, types;  ///< empty types: all 0
   std::vector<SequenceGroup> runs;

@@ -22,14 +22,13 @@ struct LensTokens {
 /// For sequences of equal length.
 struct LensRun {
   std::vector<float> output;                                                    ///< (B,L,E)
-  std::vector<std::vector<float>> hidden_states;                                ///< layers + 1 of (B,L,E), on request
-  std::vector<std::vector<float>> attentions;                                   ///< by layer (B,H,L,L), on request
-  std::vector<std::array<std::vector<float>, kTraceNames.size()>> traces = {};  ///< by layer, the requested ones
+  std::vector<std::vector<float>> hidden_states;                                ///< layers + 1 of (B,L,E)
+  std::vector<std::vector<float>> attentions;                                   ///< by layer (B,H,L,L)
+  std::vector<std::array<std::vector<float>, kTraceNames.size()>> traces = {};  ///< by layer
 
   const std::vector<float>& trace(std::size_t layer, TraceName name) const { return traces[layer][static_cast<std::size_t>(name)]; }
 };
 
-/// A text model, and the function's name for errors.
 class LensModel {
  public:
   LensModel(std::string_view op, const TextModel& text);
@@ -41,10 +40,10 @@ class LensModel {
   std::size_t heads() const { return static_cast<std::size_t>(config().num_attention_heads); }
   std::size_t layers() const { return static_cast<std::size_t>(config().num_hidden_layers); }
 
-  /// Throws UNSUPPORTED unless the residual stream of a decoder is the sum of the parts that the lens knows.
+  /// Throws UNSUPPORTED unless the residual stream is the sum of the parts that the lens knows.
   void check_decoder() const;
 
-  /// An overlong text is an error of the forward: a truncated one would have other positions.
+  /// An overlong text is an error: a truncated one would have other positions.
   LensTokens tokens(const lens::Text& text, const char* argument) const;
   /// Those that the tokenizer adds to an empty text.
   std::vector<std::int64_t> special_ids() const;
@@ -52,7 +51,7 @@ class LensModel {
   std::string spelled(std::int64_t id) const;
   std::int64_t token(const char* argument, const lens::Token& token) const;
   std::optional<std::int64_t> token(const char* argument, const std::optional<lens::Token>& token) const;
-  /// Indices from 0 to count - 1; default all.
+  /// Default all.
   std::vector<std::int64_t> indices(const char* argument, const std::optional<std::vector<std::int64_t>>& given, std::int64_t count) const;
   /// Default the last.
   std::int64_t index(const char* argument, std::optional<std::int64_t> given, std::int64_t count) const;
@@ -62,8 +61,8 @@ class LensModel {
   /// Calls use(logits, row) for normed hidden states (count,E). Throws OUT_OF_RANGE for NaN logits.
   void each_row_of_logits(std::span<const float> rows, const std::function<void(std::span<const float>, std::size_t)>& use) const;
 
-  /// Norm after the last layer for rows (count,E), in float64: y = (x - mean) / √(var(x) + ε) · γ + β, or for RMSNorm x / √(mean(x²) + ε) · γ. The
-  /// npm package computes the same numbers.
+  /// In float64, rows (count,E): y = (x - mean) / √(var(x) + ε) · γ + β, or for RMSNorm x / √(mean(x²) + ε) · γ. The npm package computes the same
+  /// numbers.
   void final_norm(std::span<float> rows) const;
   /// By the stack's name; empty if there is none. Weights are (out,in).
   std::vector<float> parameter(const std::string& name) const;

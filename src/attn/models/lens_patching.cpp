@@ -118,7 +118,6 @@ Activation activation_of(const Pair& pair, std::size_t layer) {
   return {sum(residual, clean.trace(layer, TraceName::ff_output)), sum(residual, corrupted.trace(layer, TraceName::ff_output)), false, layer + 1};
 }
 
-/// A head's columns at all positions, or a position's row.
 void copy_cell(const Pair& pair, std::size_t column, std::span<const float> from, std::span<float> to) {
   const std::size_t L = pair.clean.ids.size(), W = from.size() / L, H = pair.lens.heads(), D = W / H;
   if (!pair.by_heads()) {

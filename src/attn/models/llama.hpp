@@ -4,7 +4,6 @@
 
 namespace attn::detail {
 
-/// Names of Llama and later decoders.
 inline constexpr TensorNames kLlamaNames{.word_embeddings = "embed_tokens",
                                          .layers = "layers.",
                                          .query = "self_attn.q_proj",

@@ -273,7 +273,6 @@ std::string_view ConfigReader::string(const char* name, std::string_view otherwi
 Activation ConfigReader::activation(const char* name, Activation otherwise) const {
   if (is_null(name)) refuse(ErrorCode::config, name, {"a string"}, {"null"});
   if (!has(name)) return otherwise;
-  // transformers' ACT2FN.
   constexpr std::pair<std::string_view, Activation> kNames[] = {{"gelu", Activation::gelu},
                                                                 {"gelu_python", Activation::gelu},
                                                                 {"gelu_new", Activation::gelu_tanh},

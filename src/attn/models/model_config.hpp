@@ -21,7 +21,6 @@ namespace attn::detail {
 struct Family;
 struct HeadNames;
 
-/// How tokens select rows of the position table.
 enum class PositionRows : std::uint8_t {
   none,
   counted,   ///< 0, 1, 2, …
@@ -35,13 +34,13 @@ struct LayerDistance {
   bool unscaled = false;     ///< RoPE without ModelConfig::rope
 };
 
-/// Relative positions of disentangled attention (He et al. 2020): a table with one row per distance; large distances share rows.
+/// DeBERTa's relative positions (He et al. 2020): a table with one row per distance; large distances share rows.
 struct RelativeConfig {
   std::int64_t span = 0;     ///< half the number of rows; 0: no table
   std::int64_t buckets = 0;  ///< 0: one row per distance up to the span
   std::int64_t max_distance = 0;
   bool has_norm = false;
-  bool c2p = false, p2c = false;    ///< content to position, position to content
+  bool c2p = false, p2c = false;
   bool shares_projections = false;  ///< the rows use the layer's query and key projections
   std::int64_t scale_factor = 1;
 
@@ -68,7 +67,7 @@ struct Prompt {
   std::string name = {}, text = {};
 };
 
-/// A checkpoint's configuration, independent of the names that its family uses in config.json.
+/// Independent of a family's names in config.json.
 struct ModelConfig {
   const Family* family = nullptr;
   Task task = Task::embedding;
@@ -83,7 +82,7 @@ struct ModelConfig {
   std::int64_t max_position_embeddings = 0;  ///< also the number of rotary angles
   std::int64_t max_length = 0;               ///< of the longest sequence
   PositionRows positions = PositionRows::counted;
-  std::int64_t padding_idx = 0;           ///< for PositionRows::from_ids
+  std::int64_t padding_idx = 0;
   std::int64_t pad_token_id = -1;         ///< row of the word embeddings that gets no gradient; -1: none
   std::int64_t type_vocab_size = 0;       ///< 0: no token types
   std::int64_t task_type_vocab_size = 0;  ///< rows of the table whose first row is added at every position; 0: none
@@ -95,7 +94,7 @@ struct ModelConfig {
   RopeScaling rope = {};
   std::int64_t rotary_width = 0;  ///< rotated columns of a head; 0: all
 
-  bool is_causal = false;                ///< padding then takes no positions
+  bool is_causal = false;                ///< padding takes no positions
   std::int64_t num_key_value_heads = 0;  ///< 0: as many as heads
   std::int64_t head_dim = 0;             ///< 0: hidden_size / num_attention_heads
   NormKind norm = NormKind::layer_norm;
@@ -109,7 +108,7 @@ struct ModelConfig {
   bool mlp_bias = true, mlp_output_bias = true;  ///< of linear1 and the gate; of linear2
 
   // int8 with one scale per row.
-  bool quantized = false;  ///< linear layers
+  bool quantized = false;
   bool quantized_words = false;
 
   std::vector<std::string> labels = {};
@@ -133,9 +132,8 @@ struct ModelConfig {
   bool normalize = false;
   std::int64_t truncate_dim = 0;  ///< 0: no limit
   std::vector<Prompt> prompts = {};
-  std::string default_prompt = {};  ///< its text
-  bool include_prompt = true;       ///< whether its tokens are pooled
-  /// Default of max_length in calls.
+  std::string default_prompt = {};
+  bool include_prompt = true;  ///< pools the prompt's tokens
   std::int64_t default_length = 0;
   bool lower_case = false;
   /// If false, all token types are 0.
@@ -147,25 +145,21 @@ struct ModelConfig {
   std::string_view tokenizer_class() const;
   std::int64_t num_labels() const { return static_cast<std::int64_t>(labels.size()); }
   bool has_head() const { return task != Task::embedding; }
-  /// Whether the head has logits per token.
   bool of_tokens() const { return task == Task::token_classification || task == Task::question_answering || predicts_tokens(); }
   bool predicts_tokens() const { return task == Task::fill_mask || task == Task::text_generation; }
   const HeadNames& head_names() const;
-  /// Logits per text or token.
   std::int64_t outputs() const;
   bool is_tied() const { return predicts_tokens() && tie_word_embeddings; }
   /// Less than num_hidden_layers if layers are shared.
   std::int64_t stored_layers() const { return hidden_groups > 0 ? hidden_groups * inner_layers : num_hidden_layers; }
-  /// The stored layer that runs at `place`.
   std::int64_t stored_layer(std::int64_t place) const;
   std::int64_t head_width() const { return head_dim > 0 ? head_dim : hidden_size / num_attention_heads; }
   std::int64_t word_width() const { return word_size > 0 ? word_size : hidden_size; }
-  /// Width for `count` concatenated poolings, after Dense and truncate_dim.
+  /// For `count` concatenated poolings, after Dense and truncate_dim.
   std::int64_t embedding_size(std::size_t count) const {
     const std::int64_t size = whole_embedding_size(count);
     return truncate_dim > 0 && truncate_dim < size ? truncate_dim : size;
   }
-  /// Before truncate_dim.
   std::int64_t whole_embedding_size(std::size_t count) const {
     return denses.empty() ? hidden_size * static_cast<std::int64_t>(count) : denses.back().out_features;
   }
@@ -183,7 +177,6 @@ class ConfigReader {
   bool is_empty() const;
   /// has() and find() treat null as missing.
   bool is_null(const char* name) const;
-  /// Throws CONFIG, also if the member is missing.
   std::int64_t whole(const char* name, std::int64_t least, std::int64_t most) const;
   std::int64_t whole(const char* name, std::int64_t least, std::int64_t most, std::int64_t otherwise) const;
   std::int64_t size(const char* name) const { return whole(name, 1, 0x7fffffff); }
@@ -196,7 +189,6 @@ class ConfigReader {
   /// A missing member reads as an empty object. The result refers to this reader.
   ConfigReader object(const char* name) const&;
   ConfigReader object(const char* name) && = delete;
-  /// Throws UNSUPPORTED unless the member is missing or is `value`.
   void only(const char* name, std::string_view value) const;
   void only_false(const char* name) const;
   /// Whether layer_types has sliding_attention for the layer; `otherwise` without the list.
@@ -225,15 +217,14 @@ struct ModelFiles {
   File pooling = {};  ///< config.json of the pooling folder
   File sentence_bert_config = {};
   File tokenizer_config = {};
-  File prompts = {};               ///< config_sentence_transformers.json
+  File prompts = {};
   std::vector<Dense> denses = {};  ///< in the order of modules.json
-  File generation = {};            ///< generation_config.json
+  File generation = {};
 };
 
 /// Bytes per file.
 inline constexpr std::size_t kMaxConfig = 4 << 20;
 
-/// For error messages; objects and arrays by their kind.
 TextPart words_of(const Json& json);
 
 inline constexpr std::int64_t kMaxLayers = 10'000;

@@ -22,7 +22,7 @@ struct ModelInputs;
 struct ModelGradientTarget {
   std::int64_t row = 0;
   std::optional<std::int64_t> label = std::nullopt, component = std::nullopt, token = std::nullopt;
-  std::optional<std::int64_t> contrast = std::nullopt;  ///< label whose logit is subtracted
+  std::optional<std::int64_t> contrast = std::nullopt;  ///< its logit is subtracted
 };
 
 /// The constructor checks the arguments and runs the forward; run() runs the backward.
@@ -39,7 +39,6 @@ class ModelGradient {
   const Shape& embeddings() const;  ///< (B,L,word_width())
   const Shape& attentions() const;  ///< (B,H,L,L), of one layer
   std::size_t layers() const;
-  /// The requested traces.
   const EncoderPlan& traced() const;
   /// Arguments are null or empty if not requested; `traces` is by layer. Parameters have their names in the checkpoint.
   void run(float* embeddings, const std::vector<float*>& attentions, const StateTarget* parameters, std::vector<TraceBuffers> traces = {}) const;

@@ -22,7 +22,6 @@ struct ModelInputs {
   std::int64_t first_position = 0;  ///< of the first id of each sequence
 };
 
-/// In groups of equal length.
 std::vector<SequenceGroup> runs_of(const ModelInputs& inputs);
 std::int64_t longest_of(const ModelInputs& inputs);
 

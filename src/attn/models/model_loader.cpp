@@ -109,7 +109,6 @@ class ModelLoader::TargetList {
     ours_ = std::move(ours);
     in_base_ = in_base;
   }
-  /// Parameters are stacked by rows.
   void add(std::string name, std::initializer_list<const char*> ours, const char* kind, std::string legacy = {}) {
     ExpectedTensor& target = all_.emplace_back(ExpectedTensor{.name = std::move(name), .in_base = in_base_, .legacy = std::move(legacy)});
     for (const char* const parameter : ours) target.tensor.pieces.push_back(parameters_.at(text({ours_, parameter, kind})).pieces.front());

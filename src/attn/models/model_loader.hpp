@@ -17,16 +17,15 @@
 
 namespace attn::detail {
 
-/// Builds a model from model.safetensors, passed in pieces. Values are stored as they arrive, so that the file is never in memory as a whole.
+/// Stores values as they arrive, so that model.safetensors is never in memory as a whole.
 class ModelLoader {
  public:
-  /// `quantized` makes linear layers and word embeddings int8 (true) or float32 (false); by default they remain as in the file. Throws MEMORY if
-  /// weights of the sizes in config.json would exceed the limit.
+  /// `quantized` makes linear layers and word embeddings int8 (true) or float32 (false); by default as in the file. Throws MEMORY if weights of the
+  /// sizes in config.json would exceed the limit.
   explicit ModelLoader(const ModelFiles& files, std::optional<bool> quantized = std::nullopt);
 
-  /// Pieces have any size. Once the header is complete and before any tensor is allocated, throws one MISMATCH that lists all missing, unexpected
-  /// and mis-shaped tensors; later calls throw it again. If only unexpected tensors are at fault and the file is not int8, they are skipped with a
-  /// note.
+  /// Pieces have any size. Before any tensor is allocated, throws one MISMATCH that lists all missing, unexpected and mis-shaped tensors; later calls
+  /// throw it again. If only unexpected tensors are at fault and the file is not int8, they are skipped with a note.
   void write(std::span<const std::uint8_t> bytes);
   /// Throws FORMAT if bytes are missing, MISMATCH if a tied head has other numbers than the embeddings.
   std::unique_ptr<EncoderModel> finish();

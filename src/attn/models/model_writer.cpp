@@ -176,7 +176,6 @@ std::string config_as(std::span<const std::uint8_t> config, const EncoderModel& 
     } else if (model.is_head_new() && std::find(std::begin(kHeadMembers), std::end(kHeadMembers), name) != std::end(kHeadMembers)) {
       continue;
     } else if (name == "architectures" && !model.has_head() && named) {
-      // The head was not written.
       std::string architecture = *list->array()->front().string(), text;
       for (const std::string_view head : {"ForMaskedLM", "ForPreTraining", "LMHeadModel"})
         if (architecture.ends_with(head)) architecture.replace(architecture.size() - head.size(), head.size(), "Model");

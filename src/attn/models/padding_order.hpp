@@ -24,7 +24,7 @@ class PaddingOrder {
   const ModelInputs& inputs() const { return inputs_; }
   /// Returns an unchanged mask if its shape does not fit. Call it once.
   MaskView mask(const MaskView& given);
-  /// Returns a copy of rows (B,L,width), which lives as long as this object.
+  /// The copy of (B,L,width) lives as long as this object.
   const float* rows(const float* given, std::int64_t width);
   /// Moves results back in place; logits may be null.
   void restore(const EncoderPlan& plan, const EncoderBuffers& buffers, float* logits, const Shape& of_logits) const;

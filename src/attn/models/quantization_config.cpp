@@ -45,7 +45,6 @@ bool is_word_table(std::string_view target, const Family& family) {
   return name == words || name == std::string(family.prefix) + words || (!name.empty() && words.ends_with("." + name));
 }
 
-/// Whether the group quantizes the word embeddings.
 bool read_group(const ConfigReader& group, const Family& family) {
   const Json* const list = group.find("targets");
   const Json::Array* const targets = list != nullptr ? list->array() : nullptr;

@@ -60,7 +60,6 @@ RopeScaling llama3_of(const RopeSettings& from, std::int64_t positions) {
   return scaling;
 }
 
-/// For all layers.
 void configure_rope(const RopeSettings& from, ModelConfig& model, double theta) {
   const ConfigReader& rope = from.rope;
   const char* const kind = rope.has("rope_type") ? "rope_type" : "type";

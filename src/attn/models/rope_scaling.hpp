@@ -5,7 +5,6 @@
 
 namespace attn::detail {
 
-/// Changes RoPE's frequencies for texts longer than those of training.
 struct RopeScaling {
   double factor = 1;  ///< divisor of frequencies
   /// If above 0 (Llama 3.1): only wavelengths above original_positions / low_frequency_factor are divided, interpolated down to original_positions /

@@ -53,7 +53,6 @@ Modules read_modules(const ModelFiles::File& bytes) {
     const std::string type = text({given != nullptr ? words_of(*given) : TextPart("missing")}), kind = type.substr(type.rfind('.') + 1);
     const std::size_t known = static_cast<std::size_t>(
         std::find(Modules::kSteps.begin() + static_cast<std::ptrdiff_t>(step), Modules::kSteps.end(), kind) - Modules::kSteps.begin());
-    // Transformer and Pooling are required.
     if (known == Modules::kSteps.size() || (i < 2 && known != i))
       reader.refuse(ErrorCode::unsupported, text({"module ", i}).c_str(), {"Transformer, Pooling, any number of Dense, then optionally Normalize"},
                     {type}, "For other modules pool the result of forward() yourself");
@@ -223,7 +222,6 @@ void read_sentence_files(const ModelFiles& files, ModelConfig& model) {
     }
     model.normalize = modules.normalize;
   }
-  // sentence-transformers' own.
   model.prompts = {{"query", ""}, {"document", ""}};
   if (files.prompts) read_prompts(files.prompts, model);
   read_lengths(files, model);

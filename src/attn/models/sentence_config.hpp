@@ -5,7 +5,6 @@
 
 #include "attn/models/model_config.hpp"
 
-// Files that sentence-transformers adds to a checkpoint.
 namespace attn::detail {
 
 /// Folders in modules.json; "" is the model's folder. Without the file there is only the transformer.

@@ -18,7 +18,6 @@ namespace attn::detail {
 
 /// By layer: packed keys of relative positions, and queries; for backward also unpacked keys, and the projections' input.
 using RelativeLayers = std::vector<AlignedFloats>;
-/// Position terms of the scores.
 struct ScorePositions {
   PositionBias bias = {};
   std::vector<std::int32_t> rows = {};  ///< of the table of relative positions, by query - key
@@ -27,8 +26,8 @@ struct ScorePositions {
   std::unique_ptr<const RelativeLayers> own_layers = nullptr;
 };
 
-/// A value that all calls share once one has computed it. Until then each call computes its own, without a lock: meanwhile an executor may call
-/// again, and another thread may fork().
+/// Shared by all calls once one has computed it. Until then each call computes its own, without a lock: meanwhile an executor may call again, and
+/// another thread may fork().
 template <class T>
 class Published {
  public:
@@ -38,7 +37,7 @@ class Published {
   Published& operator=(const Published&) = delete;
 
   const T* get() const { return value_.load(std::memory_order_acquire); }
-  /// Returns the shared value: `value`, or that of an earlier call.
+  /// Returns `value`, or that of an earlier call.
   const T* publish(std::unique_ptr<const T> value) {
     const T* before = nullptr;
     return value_.compare_exchange_strong(before, value.get(), std::memory_order_acq_rel) ? value.release() : before;
@@ -85,7 +84,6 @@ class Stack {
   ScorePositions relative_positions(std::int64_t longest, Scratch& scratch, const ForwardRandom* random) const;
   /// Without `random` they are computed once, until weights change.
   void add_relative_layers(ScorePositions& positions, Scratch& scratch, const ForwardRandom* random) const;
-  /// Per layer.
   std::size_t packed_positions() const;
 
   const ModelConfig& config_;

@@ -6,7 +6,6 @@
 #include "attn/models/text_model_parts.hpp"
 #include "attn/tensor/float_environment.hpp"
 
-// The steps are in fine_tuning.hpp.
 namespace attn {
 namespace {
 
@@ -61,8 +60,8 @@ std::vector<double> targets_of(const std::vector<FineTuneExample>& examples, con
 struct TrainingData {
   std::vector<detail::TextRow> rows = {};
   std::vector<std::vector<double>> targets = {};  ///< by example; of a language model by token
-  bool of_tokens = false;                         ///< of a language model
-  std::vector<std::size_t> order = {};            ///< of examples; the first are held out
+  bool of_tokens = false;
+  std::vector<std::size_t> order = {};  ///< of examples; the first are held out
   std::size_t held_out = 0, batch_size = 1;
 
   std::span<const std::size_t> validating() const { return std::span(order).first(held_out); }
@@ -89,7 +88,6 @@ std::vector<detail::TextRow> rows_of(const std::vector<FineTuneExample>& example
   return rows;
 }
 
-/// Members that this kind of model does not have.
 void check_members(const std::vector<FineTuneExample>& examples, bool of_tokens) {
   for (std::size_t i = 0; i < examples.size(); ++i) {
     const FineTuneExample& example = examples[i];
@@ -196,7 +194,6 @@ class Trainer {
   std::vector<float> pooled_;  // (examples,E)
 };
 
-/// After an epoch.
 void validate(const Trainer& trainer, std::size_t held_out, FineTuneProgress& progress, FineTuneResult& result) {
   if (held_out == 0) return;
   double count = 0;
@@ -205,7 +202,6 @@ void validate(const Trainer& trainer, std::size_t held_out, FineTuneProgress& pr
   if (judgement.right) result.validation_accuracy = progress.validation_accuracy = static_cast<double>(*judgement.right) / count;
 }
 
-/// on_progress may end the run.
 FineTuneResult train(Trainer& trainer, const TrainingData& data, const FineTuneOptions& options) {
   const std::span<const std::size_t> training = data.training();
   const std::int64_t per_epoch = data.steps_per_epoch();

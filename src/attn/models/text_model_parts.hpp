@@ -32,7 +32,6 @@ PackedSequences packed(std::span<const Row> rows) {
   return sequences;
 }
 
-/// A batch with padding.
 struct TextBatch {
   Shape shape;
   std::vector<std::int64_t> ids, types;
@@ -87,7 +86,6 @@ auto naming_text(const std::string& name, std::size_t index, Run run) {
   }
 }
 
-/// Throws OUT_OF_RANGE for a name that is not in `labels`.
 std::int64_t label_of(std::string_view op, std::string_view name, const std::vector<std::string>& labels,
                       const std::variant<std::int64_t, std::string>& given);
 /// Empty for another head.
@@ -129,14 +127,12 @@ struct TextModel::Parts {
   std::shared_ptr<const TextTokenizer> callers;  ///< used if `tokenizer` is empty
   std::optional<Error> no_tokenizer;             ///< why `tokenizer` is empty
 
-  /// Throws no_tokenizer if there is no tokenizer.
   template <class F>
   auto ask(F f) const {
     if (tokenizer) return f(*tokenizer);
     if (callers) return f(*callers);
     throw Error(*no_tokenizer);
   }
-  /// For functions that TextTokenizer does not have.
   const Tokenizer& own_tokenizer(std::string_view op) const {
     if (!tokenizer) ask([](const auto&) {});
     if (!tokenizer) detail::fail(ErrorCode::unsupported, op, "the tokenizer", {"one that attn reads itself"}, {"the caller's"});
@@ -152,7 +148,6 @@ struct TextModel::Parts {
     return encoding;
   }
 
-  /// Applies the model's limit to max_length.
   TokenizeOptions limited(const TokenizeOptions& options) const {
     const detail::ModelConfig& config = model->config();
     TokenizeOptions given = options;

@@ -18,7 +18,6 @@ namespace {
 
 using detail::TokenSequence;
 
-/// The head computes logits at `places`.
 struct TextWindow {
   std::size_t index;
   std::vector<std::int32_t> ids, types;
@@ -101,7 +100,6 @@ struct TextModel::Windows {
   Task task;
 
   const detail::TokenizerFile& file() const { return *model.parts_->own_tokenizer(op).file_; }
-  /// `sees` selects the places.
   template <class Sees>
   std::vector<TextWindow> of(std::span<const std::string> texts, std::size_t index, const detail::SequenceOptions& options, Sees sees) const {
     const detail::ModelConfig& config = model.parts_->model->config();
