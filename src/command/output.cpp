@@ -28,8 +28,8 @@ Output::Output(const std::optional<std::string>& path, std::optional<std::int64_
     errno = ENOENT;
     fail_by_errno(*path);
   }
-  to_ = &files_.open(*path);
   on_signal_.emplace([this] { files_.abandon(); });
+  to_ = &files_.open(*path);
   if (width_) put(header());
 }
 

@@ -86,7 +86,10 @@ test('an interrupted call leaves neither a part of --out nor other files', limit
   }
 });
 
-/** Sends a signal to convert at its third write to a file of OUT, after another program has written there, and stops the writing thread. */
+/**
+ * Sends a signal to convert at its third write to a file of OUT, after another program has written there, and stops the writing thread.
+ * Sends a signal when the temporary file of --out has just been created.
+ */
 const stopper = String.raw`
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -116,21 +119,45 @@ ssize_t write(int fd, const void* bytes, size_t size) {
 ssize_t writev(int fd, const struct iovec* parts, int many) {
   count(fd);
   return ((ssize_t (*)(int, const struct iovec*, int))dlsym(RTLD_NEXT, "writev"))(fd, parts, many);
-}`;
-
-test('SIGINT while convert writes removes its own files and no others', { ...limit, skip: process.platform !== 'linux' && 'no LD_PRELOAD' }, (t) => {
-  writeFileSync(join(work, 'stopper.c'), stopper);
-  if (spawnSync('cc', ['-shared', '-fPIC', '-o', 'stopper.so', 'stopper.c', '-ldl'], { cwd: work }).status !== 0)
-    return skipUnlessCi(t, 'cc is missing');
-  for (const isThere of [false, true]) {
-    const parent = join(work, `stopped-${isThere}`);
-    mkdirSync(join(parent, ...(isThere ? ['out'] : [])), { recursive: true });
-    const env = { ...process.env, LD_PRELOAD: join(work, 'stopper.so'), THEIR_FILE: join(parent, 'out', 'theirs') };
-    const { signal } = spawnSync(native, ['convert', bert, join(parent, 'out'), '--weights', 'float32'], { env, timeout: 60_000 });
-    assert.equal(signal, 'SIGINT');
-    assert.deepEqual(readdirSync(parent, { recursive: true }), ['out', 'out/theirs']);
+}
+static FILE* opened(const char* name, const char* path, const char* mode) {
+  FILE* const file = ((FILE* (*)(const char*, const char*))dlsym(RTLD_NEXT, name))(path, mode);
+  if (strstr(path, "/created.npy.attn-")) {
+    kill(getpid(), SIGINT);
+    usleep(300000);
   }
-});
+  return file;
+}
+FILE* fopen(const char* path, const char* mode) { return opened("fopen", path, mode); }
+FILE* fopen64(const char* path, const char* mode) { return opened("fopen64", path, mode); }`;
+
+test(
+  'SIGINT while files are created and written removes them and no others',
+  { ...limit, skip: process.platform !== 'linux' && 'no LD_PRELOAD' },
+  (t) => {
+    writeFileSync(join(work, 'stopper.c'), stopper);
+    if (spawnSync('cc', ['-shared', '-fPIC', '-o', 'stopper.so', 'stopper.c', '-ldl'], { cwd: work }).status !== 0)
+      return skipUnlessCi(t, 'cc is missing');
+    for (const isThere of [false, true]) {
+      const parent = join(work, `stopped-${isThere}`);
+      mkdirSync(join(parent, ...(isThere ? ['out'] : [])), { recursive: true });
+      const env = { ...process.env, LD_PRELOAD: join(work, 'stopper.so'), THEIR_FILE: join(parent, 'out', 'theirs') };
+      const { signal } = spawnSync(native, ['convert', bert, join(parent, 'out'), '--weights', 'float32'], { env, timeout: 60_000 });
+      assert.equal(signal, 'SIGINT');
+      assert.deepEqual(readdirSync(parent, { recursive: true }), ['out', 'out/theirs']);
+    }
+    const folder = join(work, 'created');
+    mkdirSync(folder);
+    const env = { ...process.env, LD_PRELOAD: join(work, 'stopper.so'), THEIR_FILE: '/dev/null' };
+    const { signal } = spawnSync(native, ['embed', bert, '--out', join(folder, 'created.npy')], { env, input: 'she\n', timeout: 60_000 });
+    assert.equal(signal, 'SIGINT');
+    // The result may have been complete when the signal was handled.
+  assert.deepEqual(
+    readdirSync(folder).filter((name) => name !== 'created.npy'),
+    [],
+  );
+  },
+);
 
 test('output that cannot be written is reported by every command', limit, () => {
   for (const args of [['--version'], ['--help'], ['embed', '--help'], ['inspect', bert], ['embed', bert], ['embed', bert, '--output', 'npy']]) {
