@@ -95,8 +95,10 @@ void print_patching(const attn::TextModel& model, const std::string& text, const
                       array(result.corrupted_tokens, json_string) + R"(,"clean":)" + single(result.clean) + R"(,"corrupted":)" +
                       single(result.corrupted) + R"(,"recovered":)" + table(result.recovered) + "}");
   std::string head = "layer";
-  for (std::size_t i = 0; i < result.recovered[0].size(); ++i)
-    head += "\t" + (by_heads ? "head " + std::to_string(i) : column(result.clean_tokens[i]));
+  for (std::size_t i = 0; i < result.recovered[0].size(); ++i) {
+    head += '\t';
+    head += by_heads ? "head " + std::to_string(i) : column(result.clean_tokens[i]);
+  }
   print_line(head);
   for (std::size_t layer = 0; layer < result.recovered.size(); ++layer)
     print_line(std::to_string(layer) + "\t" + joined(result.recovered[layer], "\t", number));
