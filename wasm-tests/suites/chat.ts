@@ -86,6 +86,10 @@ describe('applyChatTemplate', () => {
     await assertRejects(apply(['Hi']), 'ARGUMENT', ['messages[0]', 'role']);
     await assertRejects(apply([{ content: 'Hi' }]), 'ARGUMENT', ['messages[0].role', 'missing']);
     await assertRejects(apply([{ role: 'user', content: 1n }]), 'ARGUMENT', ['messages', 'JSON']);
+    const started = Date.now();
+    await assertRejects(apply(new Array(4e9)), 'ARGUMENT', ['messages', 'JSON']);
+    await assertRejects(apply(hello, { variables: { deep: [1, { of: new Array(4e9) }] } }), 'ARGUMENT', ['variables', 'JSON']);
+    assert.isBelow(Date.now() - started, 1000, 'holes are not written');
     await assertRejects(apply([...hello, ...hello]), 'ARGUMENT', ['messages', 'must alternate']);
     await assertRejects(apply(hello, { addGenerationPromt: true }), 'ARGUMENT', ['Did you mean addGenerationPrompt']);
     await assertRejects(apply(hello, { addGenerationPrompt: 1 }), 'ARGUMENT', ['addGenerationPrompt', 'true or false']);

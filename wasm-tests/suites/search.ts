@@ -461,6 +461,8 @@ describe('search', () => {
     await assertRejects(index.save(), 'ARGUMENT', ['the document with the id "c" has members that JSON cannot hold']);
     await index.remove('c');
     assert.equal((await Index.load(films, await index.save())).size, 1);
+    await index.add([{ id: 'c', text: 'd', tags: new Array(4e9) }]); // prettier-ignore
+    await assertRejects(index.save(), 'ARGUMENT', ['the document with the id "c" has members that JSON cannot hold']);
   });
 
   it('prompts go in front of documents and queries', async () => {

@@ -2,6 +2,7 @@
 import type { ChatMessage, ChatTemplateOptions } from '../attn.js';
 import { AttnError, describe, errorWithHelp, fail, reading, reason } from '../args/error.js';
 import { isPlainObject } from '../args/arrays.js';
+import { toJson } from '../args/json.js';
 import { readMembers } from '../args/signature.js';
 import type { ChatFiles } from './chat_files.js';
 import { Template } from './jinja.js';
@@ -12,7 +13,7 @@ const optionNames = ['addGenerationPrompt', 'chatTemplate', 'tools', 'documents'
 /** A copy without getters and prototypes. */
 function plain(argument: string, value: unknown): unknown {
   try {
-    return JSON.parse(JSON.stringify(value));
+    return JSON.parse(toJson(value));
   } catch (error) {
     throw new AttnError('ARGUMENT', `${op}: ${argument} cannot be written as JSON (${reason(error)})`, { op, argument }, { cause: error });
   }

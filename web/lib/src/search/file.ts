@@ -1,6 +1,7 @@
 /** An index as a safetensors file, which may be damaged or made to do harm. */
 import { readBytes } from '../args/arrays.js';
 import { AttnError, errorWithHelp, reason, shapeText } from '../args/error.js';
+import { toJson } from '../args/json.js';
 import { refuseText } from '../args/refuse_text.js';
 import { type Item, safetensorsFile } from '../model/safetensors.js';
 import { readSafetensorsHeader } from '../model/safetensors_header.js';
@@ -25,7 +26,7 @@ const version = '1';
 function jsonOf(op: string, documents: readonly Document[]): string {
   const each = documents.map((document) => {
     try {
-      return JSON.stringify(document);
+      return toJson(document);
     } catch (cause) {
       const got = `has members that JSON cannot hold (${reason(cause)})`;
       const message = `${op}: the document with the id ${JSON.stringify(document.id)} ${got}, expected members that are JSON`;
