@@ -152,10 +152,10 @@ test(
     const { signal } = spawnSync(native, ['embed', bert, '--out', join(folder, 'created.npy')], { env, input: 'she\n', timeout: 60_000 });
     assert.equal(signal, 'SIGINT');
     // The result may have been complete when the signal was handled.
-  assert.deepEqual(
-    readdirSync(folder).filter((name) => name !== 'created.npy'),
-    [],
-  );
+    assert.deepEqual(
+      readdirSync(folder).filter((name) => name !== 'created.npy'),
+      [],
+    );
   },
 );
 
