@@ -328,7 +328,8 @@ export async function launch(engine, timeout = 60000) {
       field.focus();
       field.select();
     }, selector);
-    await driver.type(text);
+    // Typing nothing keeps what is selected, except in Chromium.
+    await (text === '' ? driver.evaluate(() => document.execCommand('delete')) : driver.type(text));
   };
   driver.click = (selector) => driver.evaluate((own) => document.querySelector(own).click(), selector);
   return driver;
