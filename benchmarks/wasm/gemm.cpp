@@ -3,7 +3,7 @@
 #include <emscripten/emscripten.h>
 #include <wasm_simd128.h>
 
-#include <attn/store/packed_linear.hpp>
+#include <attn/memory/packed_linear.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <vector>

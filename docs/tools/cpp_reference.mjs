@@ -55,7 +55,7 @@ const pages = {
       'io/tokenizer',
       'io/side',
       'io/old_token_files',
-      'store/key_value_cache',
+      'memory/key_value_cache',
     ],
   },
   lens: { title: 'Lens', namespace: 'attn::lens', headers: ['models/lens'] },

@@ -4,8 +4,8 @@
 #include <catch2/catch_test_macros.hpp>
 #include <vector>
 
+#include "attn/memory/panels.hpp"
 #include "attn/parallel/thread_pool.hpp"
-#include "attn/store/panels.hpp"
 #include "support/random.hpp"
 #include "support/reference_int8.hpp"
 

@@ -21,7 +21,7 @@
 
 #include "attn/attn.hpp"
 #include "attn/io/json.hpp"
-#include "attn/store/scratch.hpp"
+#include "attn/memory/scratch.hpp"
 #include "models/checkpoint.hpp"
 #include "support/call_backward.hpp"
 #include "support/encoder_case.hpp"

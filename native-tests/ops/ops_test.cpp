@@ -3,10 +3,10 @@
 #include <cmath>
 
 #include "attn/kernels/philox.hpp"
+#include "attn/memory/packed_linear.hpp"
 #include "attn/ops/init.hpp"
 #include "attn/ops/linear.hpp"
 #include "attn/ops/softmax.hpp"
-#include "attn/store/packed_linear.hpp"
 #include "support/call.hpp"
 #include "support/matchers.hpp"
 #include "support/random.hpp"

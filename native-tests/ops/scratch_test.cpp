@@ -1,4 +1,4 @@
-#include "attn/store/scratch.hpp"
+#include "attn/memory/scratch.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -1,10 +1,10 @@
 #include "attn/context.hpp"
 
 #include "attn/kernels/dispatch.hpp"
+#include "attn/memory/scratch.hpp"
 #include "attn/parallel/lists.hpp"
 #include "attn/parallel/tasks.hpp"
 #include "attn/parallel/threads.hpp"
-#include "attn/store/scratch.hpp"
 #include "attn/tensor/error.hpp"
 #include "attn/tensor/shape.hpp"
 

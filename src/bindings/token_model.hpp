@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "attn/memory/key_value_cache.hpp"
 #include "attn/models/encoder_model.hpp"
 #include "attn/models/fine_tuning.hpp"
 #include "attn/models/model_loader.hpp"
-#include "attn/store/key_value_cache.hpp"
 #include "define.hpp"
 
 // TextModel in web/lib, except the tokenizer.

@@ -81,7 +81,7 @@ test('the guide on exactness counts the cases of testdata', () => {
 });
 
 /** The model_types of the families in these files. */
-function modelTypes(files = globSync('src/attn/models/*.cpp')) {
+function modelTypes(files = globSync('src/attn/models/**/*.cpp')) {
   const declarations = files.flatMap((path) =>
     [...read(path).matchAll(/constexpr std::string_view ([^;]*);/g)].flatMap(([, list]) => [...list.matchAll(/\bk(\w*Types\w*)\[\] = \{([^}]*)\}/g)]),
   );
@@ -147,7 +147,7 @@ const namesIn = (list) =>
     .split(/,? (?:and|or) |, /);
 
 test('lists of families name each family in C++, and no other', () => {
-  const decoders = globSync('src/attn/models/*.cpp').filter((path) => /\.text_generation = \{/.test(read(path)));
+  const decoders = globSync('src/attn/models/**/*.cpp').filter((path) => /\.text_generation = \{/.test(read(path)));
   const languageModels = new Set(modelTypes(decoders));
   const types = [...modelTypes(), 'jina'];
   for (const type of types) assert.ok(familyNames[type], `${type} needs a name here`);

@@ -48,7 +48,7 @@ test('each key that attn reads is on the page', () => {
   const ofSection = { rope_config: 'config.json', quantization_config: 'quantization_config of config.json' };
   // These have tables of their own, or rows for their members.
   const wholes = ['modules.json', 'sentence_transformers', 'quantization_config'];
-  const files = globSync('src/attn/models/*.cpp');
+  const files = globSync('src/attn/models/**/*.cpp');
   const found = new Set();
   for (const path of [...files, 'src/attn/io/tokenizer/tokenizer_file.cpp']) {
     const section = ofSection[/(\w+)\.cpp$/.exec(path)[1]];
@@ -62,7 +62,7 @@ test('each key that attn reads is on the page', () => {
 });
 
 test('each key that is obeyed, refused or noted is in the code', () => {
-  const code = ['src/attn/models/*.cpp', 'src/attn/models/*.hpp', 'src/attn/io/tokenizer/*.cpp']
+  const code = ['src/attn/models/**/*.cpp', 'src/attn/models/**/*.hpp', 'src/attn/io/tokenizer/*.cpp']
     .flatMap((glob) => globSync(glob))
     .map(read)
     .join('\n');

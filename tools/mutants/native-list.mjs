@@ -69,10 +69,10 @@ export const mutants = [
   { file: 'kernels/philox.hpp', find: 'random[i] >> 8 < threshold', put: 'random[i] >> 8 <= threshold', tests: '[dropout]' },
   { file: 'ops/pooling.cpp', find: 'static_cast<std::ptrdiff_t>(b) * padding->step(0) : 0', put: '0 : 0', tests: '[ops],[layers],[models]' },
   { file: 'ops/pooling.cpp', find: '1e-12F', put: '1e-3F', tests: '[ops],[models]' },
-  { file: 'store/panels.cpp', find: 'pack_int8_row(row.data(), first, k', put: 'pack_int8_row(row.data(), 0, k', tests: '[layers],[models]' },
+  { file: 'memory/panels.cpp', find: 'pack_int8_row(row.data(), first, k', put: 'pack_int8_row(row.data(), 0, k', tests: '[layers],[models]' },
   { file: 'ops/positions.cpp', find: 'static_cast<double>(h - lower) + 0.5', put: 'static_cast<double>(h - lower) + 1.5', tests: '[ops]' },
   { file: 'ops/cosine.cpp', find: 'lengths == 0 ? 0.0F : ', put: '', tests: '[layers],[ops]' },
-  { file: 'store/scratch.cpp', find: 'workspace_->taken_.clear();\n    // A release', put: '// A release', tests: '[scratch]' },
+  { file: 'memory/scratch.cpp', find: 'workspace_->taken_.clear();\n    // A release', put: '// A release', tests: '[scratch]' },
   // Inputs of attention, and values stored for backward
   { file: 'ops/attention_inputs.cpp', find: 'checked.spec.query_offset = checked.sizes.past;', put: '{}', tests: '[ops]' },
   { file: 'layers/multi_head_attention.cpp', find: 'spec.query_offset = past;', put: '{}', tests: '[layers]' },
@@ -106,7 +106,7 @@ export const mutants = [
   { file: 'layers/parameter.cpp', find: 'own[row] = scales[row_of(i, row)];', put: 'own[row] = scales[row];', tests: '[int8]' },
   { file: 'layers/state_dict.cpp', find: '*parameter.reproducible = to_int8', put: 'static_cast<void>(0)', tests: '[int8]' },
   { file: 'models/quantization_config.cpp', find: '"symmetric", symmetric, "true"', put: '"symmetric", symmetric, symmetric', tests: '[int8]' },
-  { file: 'store/panels.cpp', find: 'sums_[first] = std::accumulate', put: 'std::accumulate', tests: '[int8]' },
+  { file: 'memory/panels.cpp', find: 'sums_[first] = std::accumulate', put: 'std::accumulate', tests: '[int8]' },
   { file: 'io/float_formats.hpp', find: '(half & 1) != 0', put: '(half & 1) == 0', tests: '[int8]' },
   // Gradients
   { file: 'kernels/softmax_backward.hpp', find: 'value * (dy - mean)', put: 'value * dy', tests: '[backward]' },

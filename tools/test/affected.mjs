@@ -13,7 +13,7 @@ const inEngines = ['engines', 'page in engines'];
 export const table = [
   [/^src\/attn\/kernels\//, ['sanitizers', 'processors']],
   [/^src\/bindings\//, ['checked WebAssembly', 'engines']],
-  [/^src\/(attn\/parallel|attn\/store)\//, ['sanitizers', 'threads']],
+  [/^src\/(attn\/parallel|attn\/memory)\//, ['sanitizers', 'threads']],
   [/^src\//, ['sanitizers']],
   [/^native-tests\/(kernels|digest)\//, ['sanitizers', 'processors']],
   [/^native-tests\/parallel\//, ['sanitizers', 'threads']],

@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "attn/memory/key_value_cache.hpp"
 #include "attn/ops/attention.hpp"
-#include "attn/store/key_value_cache.hpp"
 #include "attn/tensor/results.hpp"
 
 // Options and results of the forward of an encoder: a single layer, a stack, or a classifier on top.

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "attn/layers/parameter.hpp"
-#include "attn/store/packed_linear.hpp"
+#include "attn/memory/packed_linear.hpp"
 #include "attn/tensor/results.hpp"
 
 namespace attn::detail {

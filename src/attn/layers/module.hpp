@@ -12,9 +12,9 @@
 #include "attn/layers/gradients.hpp"
 #include "attn/layers/parameter.hpp"
 #include "attn/layers/state_dict.hpp"
+#include "attn/memory/scratch.hpp"
 #include "attn/ops/dropout.hpp"
 #include "attn/ops/init.hpp"
-#include "attn/store/scratch.hpp"
 #include "attn/tensor/results.hpp"
 
 namespace attn {

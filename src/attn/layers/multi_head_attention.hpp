@@ -13,10 +13,10 @@
 #include "attn/layers/module.hpp"
 #include "attn/layers/norm_layer.hpp"
 #include "attn/layers/rotary_layer.hpp"
+#include "attn/memory/key_value_cache.hpp"
 #include "attn/ops/attention.hpp"
 #include "attn/ops/dropout.hpp"
 #include "attn/parallel/thread_pool.hpp"
-#include "attn/store/key_value_cache.hpp"
 #include "attn/tensor/results.hpp"
 
 namespace attn {

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "attn/store/panels.hpp"
-#include "attn/store/table.hpp"
+#include "attn/memory/panels.hpp"
+#include "attn/memory/table.hpp"
 #include "attn/tensor/shape.hpp"
 #include "attn/tensor/state.hpp"
 

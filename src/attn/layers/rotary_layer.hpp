@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "attn/memory/scratch.hpp"
 #include "attn/ops/positions.hpp"
-#include "attn/store/scratch.hpp"
 
 // RoPE inside a layer (RoFormer, Su et al. 2021).
 namespace attn::detail {

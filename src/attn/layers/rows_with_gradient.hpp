@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "attn/store/scratch.hpp"
+#include "attn/memory/scratch.hpp"
 
 // Masked rows and padding have a gradient of 0 and may hold NaN and infinity.
 namespace attn::detail {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "attn/layers/state_dict.hpp"
+#include "attn/memory/key_value_cache.hpp"
 #include "attn/models/embeddings.hpp"
 #include "attn/models/head.hpp"
 #include "attn/models/model_config.hpp"
@@ -17,7 +18,6 @@
 #include "attn/models/output_logits.hpp"
 #include "attn/models/padding_order.hpp"
 #include "attn/models/stack.hpp"
-#include "attn/store/key_value_cache.hpp"
 
 namespace attn {
 

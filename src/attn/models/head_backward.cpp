@@ -4,10 +4,10 @@
 #include "attn/kernels/kernels.hpp"
 #include "attn/layers/gradients.hpp"
 #include "attn/layers/rows_with_gradient.hpp"
+#include "attn/memory/packed_linear.hpp"
 #include "attn/models/head.hpp"
 #include "attn/ops/attention_core.hpp"
 #include "attn/ops/row_sums.hpp"
-#include "attn/store/packed_linear.hpp"
 
 namespace attn::detail {
 namespace {

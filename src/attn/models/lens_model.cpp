@@ -11,8 +11,8 @@
 namespace attn::detail {
 namespace {
 
-/// Tested families: others may scale or cap values that the lens takes as they are.
-constexpr std::array kFamilies{&kGpt2, &kLlama, &kMistral, &kQwen2, &kQwen3};
+/// Others may scale or cap values that the lens takes as they are.
+constexpr std::array kTested{&kGpt2, &kLlama, &kMistral, &kQwen2, &kQwen3};
 
 /// Logits take more memory than hidden states.
 constexpr std::size_t kRowsAtOnce = 16;
@@ -23,9 +23,9 @@ LensModel::LensModel(std::string_view op, const TextModel& text) : op_(op), text
 
 void LensModel::check_decoder() const {
   model_.check_task(op_, Task::text_generation);
-  if (std::find(kFamilies.begin(), kFamilies.end(), config().family) != kFamilies.end()) return;
+  if (std::find(kTested.begin(), kTested.end(), config().family) != kTested.end()) return;
   std::string known;
-  for (const Family* family : kFamilies) known += (known.empty() ? "" : ", ") + std::string(family->model_types.front());
+  for (const Family* family : kTested) known += (known.empty() ? "" : ", ") + std::string(family->model_types.front());
   fail(ErrorCode::unsupported, op_, "the model_type", {"one of ", known}, {config().family->model_types.front()});
 }
 

@@ -14,11 +14,11 @@
 #include "attn/io/side.hpp"
 #include "attn/io/tokenizer.hpp"
 #include "attn/layers/encoder_forward.hpp"
+#include "attn/memory/key_value_cache.hpp"
 #include "attn/models/attribution.hpp"
 #include "attn/models/output_logits.hpp"
 #include "attn/ops/attention.hpp"
 #include "attn/ops/pooling.hpp"
-#include "attn/store/key_value_cache.hpp"
 #include "attn/tensor/results.hpp"
 
 // Options and results of TextModel. Those of its text tasks are in text_tasks.hpp, those of language models in text_generation.hpp.

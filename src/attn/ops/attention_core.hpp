@@ -6,10 +6,10 @@
 #include <string_view>
 
 #include "attn/kernels/kernels.hpp"
+#include "attn/memory/packed_heads.hpp"
+#include "attn/memory/scratch.hpp"
 #include "attn/ops/attention_plan.hpp"
 #include "attn/ops/dropout.hpp"
-#include "attn/store/packed_heads.hpp"
-#include "attn/store/scratch.hpp"
 
 namespace attn::detail {
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "attn/store/table.hpp"
+#include "attn/memory/table.hpp"
 
 namespace attn::detail {
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <span>
 
+#include "attn/memory/table.hpp"
 #include "attn/parallel/thread_pool.hpp"
-#include "attn/store/table.hpp"
 
 namespace attn::detail {
 

@@ -1,7 +1,7 @@
 #include "attn/ops/linear.hpp"
 
 #include "attn/kernels/kernels.hpp"
-#include "attn/store/packed_linear.hpp"
+#include "attn/memory/packed_linear.hpp"
 
 namespace attn::detail {
 

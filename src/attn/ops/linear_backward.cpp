@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "attn/kernels/kernels.hpp"
+#include "attn/memory/packed_linear.hpp"
 #include "attn/ops/row_sums.hpp"
-#include "attn/store/packed_linear.hpp"
 
 namespace attn::detail {
 

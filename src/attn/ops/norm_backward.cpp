@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "attn/kernels/backward.hpp"
+#include "attn/memory/scratch.hpp"
 #include "attn/ops/row_sums.hpp"
-#include "attn/store/scratch.hpp"
 #include "attn/tensor/rows.hpp"
 
 namespace attn::detail {

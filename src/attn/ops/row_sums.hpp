@@ -2,8 +2,8 @@
 
 #include <cstddef>
 
+#include "attn/memory/scratch.hpp"
 #include "attn/parallel/thread_pool.hpp"
-#include "attn/store/scratch.hpp"
 
 // Sums in a fixed tree: the order of additions does not depend on threads. Internal.
 namespace attn::detail {

@@ -2,10 +2,10 @@
 
 #include <vector>
 
+#include "attn/memory/packed_linear.hpp"
+#include "attn/memory/scratch.hpp"
 #include "attn/ops/attention_core.hpp"
 #include "attn/ops/score_functions_inputs.hpp"
-#include "attn/store/packed_linear.hpp"
-#include "attn/store/scratch.hpp"
 #include "attn/tensor/rows.hpp"
 
 namespace attn::detail {

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
+#include "attn/memory/packed_linear.hpp"
 #include "attn/ops/attention_backward_core.hpp"
 #include "attn/ops/attention_backward_inputs.hpp"
 #include "attn/ops/linear_backward.hpp"
 #include "attn/ops/score_functions_inputs.hpp"
-#include "attn/store/packed_linear.hpp"
 #include "attn/tensor/rows.hpp"
 
 namespace attn::detail {

@@ -2,9 +2,9 @@
 
 #include <string_view>
 
+#include "attn/memory/scratch.hpp"
 #include "attn/ops/attention_inputs.hpp"
 #include "attn/ops/score_functions.hpp"
-#include "attn/store/scratch.hpp"
 
 namespace attn::detail {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "attn/layers/state_dict.hpp"
+#include "attn/memory/panels.hpp"
 #include "attn/parallel/thread_pool.hpp"
-#include "attn/store/panels.hpp"
 #include "attn/tensor/float_environment.hpp"
 #include "attn/tensor/interruption.hpp"
 

@@ -1,4 +1,4 @@
-#include "attn/models/bert.hpp"
+#include "attn/models/families/bert.hpp"
 
 // GTE (Zhang et al. 2024), transformers' GteModel and the original NewModel: RoPE, gate, post-norm.
 namespace attn::detail {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "attn/models/bert.hpp"
+#include "attn/models/families/bert.hpp"
 
 // NomicBERT (Nussbaum et al. 2024), transformers' NomicBertModel: RoPE, gate, post-norm, no biases. The first config.json has GPT-2's names, and
 // checkpoints still have the first tensor names.

@@ -1,4 +1,4 @@
-#include "attn/models/bert.hpp"
+#include "attn/models/families/bert.hpp"
 
 // ELECTRA (Clark et al. 2020), transformers' ElectraModel: BERT, perhaps with narrower embedding tables. The head of discriminators is ignored.
 namespace attn::detail {

@@ -1,4 +1,4 @@
-#include "attn/store/panels.hpp"
+#include "attn/memory/panels.hpp"
 
 #include <algorithm>
 #include <array>

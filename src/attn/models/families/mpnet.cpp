@@ -1,4 +1,4 @@
-#include "attn/models/bert.hpp"
+#include "attn/models/families/bert.hpp"
 
 // MPNet (Song et al. 2020), transformers' MPNetModel: one bias by distance for all layers.
 namespace attn::detail {

@@ -1,9 +1,9 @@
-#include "attn/store/table.hpp"
+#include "attn/memory/table.hpp"
 
 #include <algorithm>
 #include <concepts>
 
-#include "attn/store/packed_linear.hpp"
+#include "attn/memory/packed_linear.hpp"
 
 namespace attn::detail {
 

@@ -1,4 +1,4 @@
-#include "attn/store/packed_heads.hpp"
+#include "attn/memory/packed_heads.hpp"
 
 #include <algorithm>
 

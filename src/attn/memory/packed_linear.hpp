@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
+#include "attn/memory/panels.hpp"
+#include "attn/memory/scratch.hpp"
 #include "attn/parallel/thread_pool.hpp"
-#include "attn/store/panels.hpp"
-#include "attn/store/scratch.hpp"
 #include "attn/tensor/rows.hpp"
 #include "attn/tensor/view.hpp"
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "attn/store/scratch.hpp"
+#include "attn/memory/scratch.hpp"
 #include "attn/tensor/aligned.hpp"
 #include "attn/tensor/rows.hpp"
 

@@ -1,4 +1,4 @@
-#include "attn/models/llama.hpp"
+#include "attn/models/families/llama.hpp"
 
 // Llama (Touvron et al. 2023), transformers' LlamaModel, and decoders that differ from it in biases, windows or norms: Mistral, Qwen2, Qwen3.
 namespace attn::detail {

@@ -1,4 +1,4 @@
-#include "attn/models/bert.hpp"
+#include "attn/models/families/bert.hpp"
 
 // ERNIE (Sun et al. 2019, 2020), transformers' ErnieModel: BERT with task types.
 namespace attn::detail {

@@ -1,4 +1,4 @@
-#include "attn/models/bert.hpp"
+#include "attn/models/families/bert.hpp"
 
 // Jina embeddings v2 (Günther et al. 2023), jinaai's JinaBertModel: BERT with bidirectional ALiBi (Press et al. 2022) and a gated feed-forward.
 namespace attn::detail {

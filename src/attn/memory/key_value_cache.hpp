@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "attn/store/packed_heads.hpp"
+#include "attn/memory/packed_heads.hpp"
 #include "attn/tensor/aligned.hpp"
 
 namespace attn {

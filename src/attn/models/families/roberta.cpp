@@ -1,4 +1,4 @@
-#include "attn/models/bert.hpp"
+#include "attn/models/families/bert.hpp"
 
 // RoBERTa (Liu et al. 2019) and models with the same structure: XLM-RoBERTa (Conneau et al. 2020), CamemBERT (Martin et al. 2020) and data2vec-text
 // (Baevski et al. 2022); transformers' RobertaModel, XLMRobertaModel, CamembertModel and Data2VecTextModel.

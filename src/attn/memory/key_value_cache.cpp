@@ -1,4 +1,4 @@
-#include "attn/store/key_value_cache.hpp"
+#include "attn/memory/key_value_cache.hpp"
 
 #include <algorithm>
 #include <utility>

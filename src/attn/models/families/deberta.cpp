@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "attn/models/bert.hpp"
+#include "attn/models/families/bert.hpp"
 #include "attn/ops/elementary.hpp"
 
 // DeBERTa v2 and v3 (He et al. 2020 and 2021), transformers' DebertaV2Model: score = (q kᵀ + q K_rᵀ + k Q_rᵀ) / √(3 D), r the row of the table for

@@ -6,8 +6,8 @@
 #include <variant>
 #include <vector>
 
-#include "attn/store/panels.hpp"
-#include "attn/store/scratch.hpp"
+#include "attn/memory/panels.hpp"
+#include "attn/memory/scratch.hpp"
 #include "attn/tensor/rows.hpp"
 
 namespace attn::detail {

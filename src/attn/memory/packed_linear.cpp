@@ -1,4 +1,4 @@
-#include "attn/store/packed_linear.hpp"
+#include "attn/memory/packed_linear.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "attn/models/bert.hpp"
+#include "attn/models/families/bert.hpp"
 
 // BERT (Devlin et al. 2018), transformers' BertModel; also the architecture of MiniLM, E5, BGE and GTE models.
 namespace attn::detail {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "attn/models/llama.hpp"
+#include "attn/models/families/llama.hpp"
 
 // Gemma 2 and the text model of Gemma 3 (Gemma Team 2024, 2025), transformers' Gemma2Model and Gemma3TextModel: norms around each part that multiply
 // by 1 + weight, windows, scaled embeddings; softcaps (2), head norms and two RoPE bases (3).

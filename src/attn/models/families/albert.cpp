@@ -1,4 +1,4 @@
-#include "attn/models/bert.hpp"
+#include "attn/models/families/bert.hpp"
 
 // ALBERT (Lan et al. 2020), transformers' AlbertModel: BERT with shared layers and narrower embedding tables.
 namespace attn::detail {
