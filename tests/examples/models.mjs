@@ -8,6 +8,27 @@ const numbered = (text, pattern) => [...text.matchAll(pattern)].map(([, number, 
 
 /** The behaviour of each example. The first test of an example also runs with relaxed SIMD. */
 export const modelExamples = {
+  'align.mjs': {
+    async 'prints the words of two sentences that choose each other'(run) {
+      assert.deepEqual(
+        numbered(await run(), /^(\d\.\d\d) {2}(.+)$/gm).map(([cosine, words]) => (cosine > 0.5 && cosine <= 1 ? words : cosine)),
+        ['The – the', 'old – old', 'man – woman', 'opened – opened', 'door – door', 'slowly – Slowly', '. – .'],
+      );
+    },
+    async 'accepts sentences, a layer and another model'(run) {
+      assert.match(await run(['--layer', '0', 'The door', 'A door']), /^1\.00 {2}door – door$/m);
+      const reviews = await run(['--model', 'testdata/models/sentiment', 'The acting is wonderful.', 'A superb performance by the whole cast.']);
+      assert.match(reviews, /^0\.[78]\d {2}wonderful – superb$/m);
+    },
+    async 'reports a layer that the model does not have, and mistyped arguments'(run, refused) {
+      assert.match((await refused(['--layer', '4'])).text, /^--layer is 4, expected at most 3$/m);
+      for (const args of [['one sentence'], ['--layer', 'last'], ['--modle', 'x']]) {
+        const { code, text } = await refused(args);
+        assert.equal(code, 2);
+        assert.match(text, /FIRST SECOND {4}two sentences/);
+      }
+    },
+  },
   'classify.mjs': {
     async 'classifies two sentences with the bundled sentiment model'(run) {
       const lines = (await run()).trim().split('\n');

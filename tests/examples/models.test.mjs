@@ -6,7 +6,7 @@ import { at } from '../../wasm-tests/support/paths.mjs';
 import { modelExamples } from './models.mjs';
 import { miniLm, output, refusal } from './run.mjs';
 
-const bundled = ['classify.mjs', 'explain.mjs', 'fine_tune.mjs', 'generate.mjs'];
+const bundled = ['align.mjs', 'classify.mjs', 'explain.mjs', 'fine_tune.mjs', 'generate.mjs'];
 
 for (const [name, tests] of Object.entries(modelExamples)) {
   const program = (flags, args) => [process.execPath, [...flags, at('examples/node', name), ...args]];

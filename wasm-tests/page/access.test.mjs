@@ -28,7 +28,7 @@ const hasText = ({ text }, element, words) => text(element) === words;
 async function openAll(page) {
   await page.open('table=1&numbers=1&step=2&off=1&causal=1&change=2,0.5,scaled_dot,0,0&x=X@3%3D1.5&pair=No, but the acting was brilliant.&locked=1');
   await page.click('tab', 'Similar texts', '#use');
-  for (const button of ['Another model', 'Export', 'View similarities as table', 'View map as table']) {
+  for (const button of ['Another model', 'Export', 'View similarities as table', 'View alignment as table', 'View map as table']) {
     await page.shows('button', button);
     await page.click('button', button);
   }

@@ -112,6 +112,9 @@ pageTest('a decoder shows the next word, and its last word looks only at those b
       .filter((each) => each && !each.includes('is not one token'));
   assert.deepEqual(await page.tool(alerts), [], 'nothing failed');
   if (engine === 'chromium') await page.axe('with a decoder', region);
+  await page.click('tab', 'Similar texts', '#use');
+  await reads(page, /Which words correspond\?A decoder reads each word without the words after it/, '#answer-panel');
+  await page.lacks('textbox', 'First sentence', '#use');
 
   await page.until(() => location.hash.includes('model=') && location.hash.includes('tiny-gpt2'), 'the link names the model');
   const link = await page.hash();

@@ -228,6 +228,113 @@ pageTest('too few or too many texts raise an alert next to the field', { engines
   await page.lacks('alert', undefined, '#use');
 });
 
+/** Cosines of the mean rows of words after a layer, and the words that choose each other, computed independently of the page. */
+function alignment(data, sentences, layer) {
+  const [first, second] = sentences.map((sentence) => {
+    const { data: values, dims } = data.forward(sentence).hiddenStates[layer];
+    const { offsets } = data.model.tokenize(sentence);
+    return Array.from(sentence.matchAll(/[\p{L}\p{N}]+|[^\s\p{L}\p{N}]/gu), ({ 0: word, index }) => {
+      const rows = [...offsets[0].keys()]
+        .filter((i) => offsets[0][i]?.[0] >= index && offsets[0][i][1] <= index + word.length)
+        .map((i) => values.subarray(i * dims[2], (i + 1) * dims[2]));
+      const mean = Float64Array.from({ length: dims[2] }, (_, e) => rows.reduce((sum, row) => sum + row[e], 0) / rows.length);
+      return { word, row: mean.map((value) => value / Math.hypot(...mean)) };
+    });
+  });
+  const cosine = first.map((a) => second.map((b) => a.row.reduce((sum, value, e) => sum + value * b.row[e], 0)));
+  const pairs = cosine.flatMap((row, i) => {
+    const j = row.indexOf(Math.max(...row));
+    return cosine.every((other) => other[j] <= row[j]) ? [[first[i].word, second[j].word, row[j]]] : [];
+  });
+  return { cosine, pairs, words: [first, second].map((each) => each.map(({ word }) => word)) };
+}
+
+pageTest('words of two sentences correspond if their rows after a layer choose each other', async ({ page }) => {
+  const data = await packageNumbers();
+  const sentences = ['Funny and unputdownable, but the acting is dreadful.', 'The cast is awful; the plot is funny.'];
+  await page.open('model=sentiment&use.tab=similar');
+  await page.shows('group', 'Words of the first sentence', use);
+  await page.fill('First sentence', sentences[0], use);
+  await page.fill('Second sentence', sentences[1], use);
+  await page.click('button', 'View alignment as table', use);
+  const assertAligned = async (layer) => {
+    const expected = alignment(data, sentences, layer);
+    const { rows, columns } = await page.numbers('Cosine of the words', rowsOf(expected.cosine), use);
+    assert.deepEqual([rows, columns], expected.words);
+    const pairs = await page.table('Words that correspond', use);
+    assert.deepEqual(
+      pairs.rows.map((word, i) => [word, pairs.cells[i][0]]),
+      expected.pairs.map(([a, b]) => [a, b]),
+    );
+    pairs.cells.forEach(([word, cosine], i) => assertNear(cosine, expected.pairs[i][2], word));
+    await page.until(
+      (_, count) => document.querySelectorAll('.align-lines path').length === count && document.querySelectorAll('.matrix-mark').length === count,
+      'a line and a dot for each pair',
+      expected.pairs.length,
+    );
+    return expected;
+  };
+  const { pairs } = await assertAligned(1);
+  assert.ok(pairs.length >= 3, `${pairs.length} pairs`);
+  const [a, b, cosine] = pairs.find(([word]) => /^\p{L}/u.test(word));
+  await page.click('button', `${a}, corresponds to ${b}`, use);
+  await page.until(
+    ({ text }, words) => text('.align-reading') === words,
+    'the pair in words',
+    `“${a}” and “${b}”: cosine ${cosine.toFixed(4)}. They choose each other.`,
+  );
+  // One tab stop per sentence; arrows move inside it.
+  const stops = () =>
+    page.tool(({ all }) => all('button', undefined, ['group', 'Words of the second sentence', '#use']).filter((each) => each.tabIndex === 0).length);
+  assert.equal(await stops(), 1);
+  await page.tool(({ all }) => all('button', undefined, ['group', 'Words of the first sentence', '#use'])[0].focus());
+  await page.driver.press('ArrowRight');
+  await page.driver.press('Enter');
+  await page.until(({ text }) => text('.align-reading').startsWith('“and” and “'), 'the second word');
+  await page.choose('slider', 'Layer to compare', '2', use);
+  await assertAligned(2);
+  await page.axe('alignment', use);
+  await page.until(() => location.hash.includes('align.layer=2'), 'the address');
+  await page.open(await page.hash());
+  await page.click('button', 'View alignment as table', use);
+  await assertAligned(2);
+  await page.click('button', 'Suggested sentences', use);
+  await page.choose('slider', 'Layer to compare', '1', use);
+  await page.shows('button', 'wonderful, corresponds to superb', use);
+  await page.fill('First sentence', 'Something else.', use);
+  await page.tool(({ all, text }) =>
+    all('button', undefined, '#use')
+      .find((each) => text(each).startsWith('Use line 1 and its nearest'))
+      .click(),
+  );
+  await page.until(({ find }) => find('textbox', 'First sentence', '#use').value === 'The acting is wonderful.', 'the first line');
+});
+
+pageTest('a sentence without words or with too many raises an alert next to its field', { engines: 'chromium' }, async ({ page }) => {
+  await page.open('model=sentiment&use.tab=similar');
+  for (const [name, text, words] of [
+    ['First sentence', '  ', /^Enter a sentence\.$/],
+    ['Second sentence', 'good '.repeat(41), /^There are 41 words and signs\. Keep at most 40\.$/],
+  ]) {
+    await page.choose('textbox', name, text, use);
+    assert.match(await page.says(/./, 'alert', undefined, '#use'), words);
+    assert.equal(
+      await page.tool(({ find, text: textOf }, label) => {
+        const field = find('textbox', label, '#use');
+        return textOf(document.getElementById(field.getAttribute('aria-describedby')));
+      }, name),
+      await page.text('alert', undefined, '#use'),
+    );
+    await page.lacks('group', 'Words of the first sentence', use);
+    await page.click('button', 'Suggested sentences', use);
+    await page.lacks('alert', undefined, '#use');
+  }
+  // Long sentences are shown in two columns, within the page.
+  await page.choose('textbox', 'First sentence', 'wonderful '.repeat(40), use);
+  await page.until(() => document.querySelector('.align-figure.upright'), 'two columns');
+  assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth));
+});
+
 pageTest('nearest words, similarities and analogies are those of wordEmbeddings', async ({ page }) => {
   const data = await packageNumbers();
   const { model } = data;

@@ -1,5 +1,6 @@
 /** Links in circulation: each was written by an earlier version of the page, and must open what its sender saw. */
 import { beforeAll, describe, expect, it, vi } from 'vitest';
+import { alignView } from '../src/state/align.ts';
 import { chosenLine, linesText } from '../src/state/compare_texts.ts';
 import { example } from '../src/state/example.ts';
 import { addStates, keepInHash, linkHash, partInAddress } from '../src/state/hash.ts';
@@ -36,6 +37,7 @@ const rest = () => ({
   trainingExample: training.example.value,
   pace: training.pace.value,
   lab: lab.value,
+  align: alignView.value,
   lines: linesText.value,
   line: chosenLine.value,
   texts: Object.fromEntries(Object.entries(taskTexts).map(([name, { value }]) => [name, value])),

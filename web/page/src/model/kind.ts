@@ -28,3 +28,6 @@ export const scoreCap = (config: Config): number =>
   typeOf(config) === 'gemma2' ? Number(config['attn_logit_softcapping'] === undefined ? 50 : config['attn_logit_softcapping']) : 0;
 export const normEpsilon = (config: Config): number =>
   ['layer_norm_eps', 'norm_eps', 'layer_norm_epsilon', 'rms_norm_eps'].map((name) => config[name]).find((each) => typeof each === 'number') ?? 1e-12;
+/** Vocabularies for many languages are large, and DeBERTa's English one has 128 100 entries. */
+export const isMultilingual = (config: Config): boolean =>
+  typeOf(config) === 'xlm-roberta' || Number(config['vocab_size']) > (typeOf(config) === 'deberta-v2' ? 200_000 : 100_000);

@@ -7,6 +7,7 @@ import '../styles/use.css';
 import { PartTitle } from '../ui/part_title.tsx';
 import { rove } from '../ui/rove.ts';
 import { Term } from '../ui/term.tsx';
+import { AlignmentPart } from './use/alignment.tsx';
 import { Classification } from './use/classification.tsx';
 import { Similarity } from './use/similarity.tsx';
 import { Elsewhere, TaskOf } from './use/tasks.tsx';
@@ -89,7 +90,12 @@ function Panel({ tab, of }: { tab: AnswerTab; of: LoadedModel }) {
     case 'classes':
       return of.labels ? <Classification of={of} labels={of.labels} /> : <Elsewhere id="sentiment" />;
     case 'similar':
-      return <Similarity />;
+      return (
+        <>
+          <Similarity />
+          <AlignmentPart of={of} />
+        </>
+      );
     case 'task':
       return (
         <>

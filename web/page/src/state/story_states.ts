@@ -1,4 +1,5 @@
 /** The states of the parts below the first picture, which a link contains besides the view. */
+import { alignFromParams, alignToParams } from './align.ts';
 import { tabFromParams, tabToParams } from './answers.ts';
 import { linesFromParams, linesToParams } from './compare_texts.ts';
 import { exampleFromParams, exampleToParams } from './example.ts';
@@ -14,6 +15,7 @@ export const storyStates: readonly OtherState[] = [
   { write: trainToParams, read: trainFromParams },
   { write: () => labToParams(lab.value), read: (params) => (lab.value = labFromParams(params)) },
   { write: linesToParams, read: linesFromParams },
+  { write: alignToParams, read: alignFromParams },
   { write: tabToParams, read: tabFromParams },
   { write: taskTextsToParams, read: taskTextsFromParams },
   { write: whyToParams, read: whyFromParams },

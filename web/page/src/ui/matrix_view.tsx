@@ -28,6 +28,8 @@ interface MatrixViewProps {
   /** The number in the darkest colour, for weights; the brightest is 1. */
   readonly least?: number;
   readonly selected: Place;
+  /** Cells with a dot. */
+  readonly marked?: readonly Place[];
   readonly onSelect: (place: Place) => void;
 }
 
@@ -66,7 +68,7 @@ function draw(canvas: HTMLCanvasElement, kind: MatrixKind, least: number, value:
   context.putImageData(image, 0, 0);
 }
 
-export function MatrixView({ name, kind, rows, columns, value, least = 0, selected, onSelect }: MatrixViewProps) {
+export function MatrixView({ name, kind, rows, columns, value, least = 0, selected, marked = [], onSelect }: MatrixViewProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const theme = useTheme();
   const size = { rows: Math.min(rows.count, mostRows), columns: Math.min(columns.count, mostColumns) };
@@ -111,6 +113,9 @@ export function MatrixView({ name, kind, rows, columns, value, least = 0, select
         }}
       >
         <canvas ref={canvas} class={`of-${kind}`} width={size.columns} height={size.rows} aria-hidden="true" />
+        {marked.map((each) => (
+          <span key={`${each.row}.${each.column}`} class="matrix-mark" style={{ '--row': each.row, '--column': each.column }} />
+        ))}
         <span class="matrix-cell" />
       </div>
     </figure>
