@@ -1,6 +1,6 @@
 /** Word alignment as in SimAlign (Jalili Sabet et al. 2020), method "inter". */
 import type { Tensor } from 'attn';
-import { argmax } from './arrays.ts';
+import { argmax, dotOfRows } from './arrays.ts';
 
 /** (…,L,E) -> (W,E): the mean of the rows of each word's tokens. */
 export function meanRows({ data, dims }: Tensor, words: readonly { readonly tokens: readonly number[] }[]): Tensor {
@@ -18,18 +18,12 @@ export function meanRows({ data, dims }: Tensor, words: readonly { readonly toke
 
 /** (M,E), (N,E) -> (M,N). A row of zeros has the cosine 0 with every row. */
 export function cosines(a: Tensor, b: Tensor): Tensor {
-  const [rows, width] = a.dims as [number, number];
-  const columns = b.dims[0]!;
-  const product = (x: Tensor, i: number, y: Tensor, j: number) => {
-    let sum = 0;
-    for (let e = 0; e < width; ++e) sum += x.data[i * width + e]! * y.data[j * width + e]!;
-    return sum;
-  };
-  const lengths = (x: Tensor, count: number) => Array.from({ length: count }, (_, i) => Math.sqrt(product(x, i, x, i)));
+  const [rows, columns] = [a.dims[0]!, b.dims[0]!];
+  const lengths = (x: Tensor, count: number) => Array.from({ length: count }, (_, i) => Math.sqrt(dotOfRows(x, i, x, i)));
   const [ofRows, ofColumns] = [lengths(a, rows), lengths(b, columns)];
   const data = Float32Array.from({ length: rows * columns }, (_, at) => {
     const [i, j] = [Math.floor(at / columns), at % columns];
-    return product(a, i, b, j) / (ofRows[i]! * ofColumns[j]! || 1);
+    return dotOfRows(a, i, b, j) / (ofRows[i]! * ofColumns[j]! || 1);
   });
   return { data, dims: [rows, columns] };
 }

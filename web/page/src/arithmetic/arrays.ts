@@ -15,6 +15,14 @@ export function fromRows(rows: readonly (readonly number[])[]): Tensor {
   return { data: Float32Array.from(rows.flat()), dims: [rows.length, rows[0]!.length] };
 }
 
+/** The dot product of row i of x and row j of y, in double precision. */
+export function dotOfRows(x: Tensor, i: number, y: Tensor, j: number): number {
+  const width = x.dims.at(-1)!;
+  let sum = 0;
+  for (let e = 0; e < width; ++e) sum += x.data[i * width + e]! * y.data[j * width + e]!;
+  return sum;
+}
+
 /** (in, out) -> (out, in), PyTorch's order of weights, and back. */
 export function transposed({ data, dims }: Tensor): Tensor {
   const [rows, columns] = dims as [number, number];

@@ -5,6 +5,7 @@ import type { Run } from '../state/run.ts';
 import type { Scale } from '../draw/scale.ts';
 import { lineOf, scaleInUse } from '../state/map_view.ts';
 import { update, view, type SpecialTokens, type View } from '../state/view.ts';
+import { Slider } from '../ui/slider.tsx';
 import { Term } from '../ui/term.tsx';
 
 function Check({
@@ -78,28 +79,17 @@ export function Controls({ of }: { of: Run }) {
           {scaleBy === 'auto' ? `Now: ${scaleNote}` : `${scaleNote[0]!.toUpperCase()}${scaleNote.slice(1)}`}
         </span>
       </div>
-      <div class="slider">
-        <div class="slider-head">
-          <label for="threshold">Threshold</label>
-          <span class="figure" aria-hidden="true">
-            {text}
-          </span>
-        </div>
-        <input
-          id="threshold"
-          type="range"
-          min={0}
-          max={thresholds.length - 1}
-          step={1}
-          value={position < 0 ? thresholds.length - 1 : position}
-          aria-valuetext={text}
-          aria-describedby="threshold-note"
-          onInput={(event) => update({ threshold: thresholds[Number(event.currentTarget.value)]! })}
-        />
-        <p class="note" id="threshold-note">
-          Smaller weights are not drawn. The table and exported files still contain them.
-        </p>
-      </div>
+      <Slider
+        id="threshold"
+        label="Threshold"
+        min={0}
+        max={thresholds.length - 1}
+        step={1}
+        value={position < 0 ? thresholds.length - 1 : position}
+        text={text}
+        hint="Smaller weights are not drawn. The table and exported files still contain them."
+        onInput={(value) => update({ threshold: thresholds[value]! })}
+      />
       <Check on={mergeWords} onChange={(on) => update({ mergeWords: on })} hint={mergeHint(words.tokens)}>
         Merge sub-words
       </Check>

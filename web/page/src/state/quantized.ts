@@ -1,6 +1,7 @@
 /** Compares int8 with float32 weights, on the text above and the lines of "Similar texts". */
 import { computed } from '@preact/signals';
 import type { Encoding, Tensor } from 'attn';
+import { dotOfRows } from '../arithmetic/arrays.ts';
 import { median } from '../formats/numbers.ts';
 import { backgroundValue, editedWeights, shownModel } from './background.ts';
 import { faultOf, linesText, readLines } from './compare_texts.ts';
@@ -36,13 +37,8 @@ export function together(parts: readonly Differences[]): Differences {
 
 /** In double precision, since 1 - cosine is tiny. */
 export function cosinesOf(a: Tensor, b: Tensor): readonly number[] {
-  const [rows = 0, width = 0] = a.dims;
-  const dot = (x: Tensor, y: Tensor, row: number) => {
-    let sum = 0;
-    for (let e = row * width; e < (row + 1) * width; ++e) sum += x.data[e]! * y.data[e]!;
-    return sum;
-  };
-  return Array.from({ length: rows }, (_, row) => dot(a, b, row) / Math.sqrt(dot(a, a, row) * dot(b, b, row)));
+  const dot = (x: Tensor, y: Tensor, row: number) => dotOfRows(x, row, y, row);
+  return Array.from({ length: a.dims[0]! }, (_, row) => dot(a, b, row) / Math.sqrt(dot(a, a, row) * dot(b, b, row)));
 }
 
 type Answer = readonly LabelScore[];

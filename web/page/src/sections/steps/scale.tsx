@@ -2,9 +2,10 @@ import { fixed, joined } from '../../formats/numbers.ts';
 import { changeInFocus, changeLayer } from '../../state/view.ts';
 import { ofHead } from '../../state/walk.ts';
 import { Eq, Formula, I, Plus, Transposed } from '../../ui/formula.tsx';
+import { Slider } from '../../ui/slider.tsx';
 import { Term } from '../../ui/term.tsx';
 import { Working } from '../../ui/working.tsx';
-import { at, before, columnInFocus, PairTable, rowInFocus, Slider, type StepProps } from './parts.tsx';
+import { at, before, columnInFocus, PairTable, rowInFocus, type StepProps } from './parts.tsx';
 
 export function ScaleStep({ walk, sizes }: StepProps) {
   const { head, trace, products } = walk;
@@ -49,6 +50,7 @@ export function ScaleStep({ walk, sizes }: StepProps) {
       </Formula>
       <div class="step-controls">
         <Slider
+          id="steps-score-scale"
           label="Score scale"
           min={0}
           max={4}

@@ -2,10 +2,11 @@ import { bracketed, brief, fixed } from '../../formats/numbers.ts';
 import { changeInFocus, changeLayer } from '../../state/view.ts';
 import { ofHead } from '../../state/walk.ts';
 import { Call, Eq, Formula, Sub, Sum } from '../../ui/formula.tsx';
+import { Slider } from '../../ui/slider.tsx';
 import { Term } from '../../ui/term.tsx';
 import { Working } from '../../ui/working.tsx';
 import { softmaxWorking } from '../../arithmetic/workings.ts';
-import { at, before, columnInFocus, PairTable, rowInFocus, Slider, type StepProps } from './parts.tsx';
+import { at, before, columnInFocus, PairTable, rowInFocus, type StepProps } from './parts.tsx';
 
 export function SoftmaxStep({ walk, sizes }: StepProps) {
   const { head, trace } = walk;
@@ -74,6 +75,7 @@ export function SoftmaxStep({ walk, sizes }: StepProps) {
       </p>
       <div class="step-controls">
         <Slider
+          id="steps-dropout"
           label="Dropout"
           min={0}
           max={0.9}

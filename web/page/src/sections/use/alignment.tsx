@@ -20,6 +20,7 @@ import { MatrixView, type Place } from '../../ui/matrix_view.tsx';
 import { NumberTable } from '../../ui/number_table.tsx';
 import { Paper } from '../../ui/papers.tsx';
 import { Part } from '../../ui/part.tsx';
+import { Slider } from '../../ui/slider.tsx';
 import { WordLines } from './word_lines.tsx';
 
 export function AlignmentPart({ of }: { of: LoadedModel }) {
@@ -90,36 +91,23 @@ function SentenceField({ of, index }: { of: LoadedModel; index: 0 | 1 }) {
 
 function Settings({ of }: { of: LoadedModel }) {
   const layer = layerToAlign.value;
-  const text = layer === 0 ? 'the embeddings' : `${layer} of ${of.layers}`;
   const { first, second } = alignView.value;
   const compared = lines.value.value;
   const line = Math.min(chosenLine.value, (compared?.texts.length ?? 1) - 1);
   const nearest = compared?.model === of ? neighboursOf(compared, line)[0]?.line : undefined;
   return (
     <div class="align-settings">
-      <div class="slider">
-        <div class="slider-head">
-          <label for="align-layer">Layer to compare</label>
-          <span class="figure" aria-hidden="true">
-            {text}
-          </span>
-        </div>
-        <input
-          id="align-layer"
-          type="range"
-          min={0}
-          max={of.layers}
-          step={1}
-          value={layer}
-          aria-valuetext={text}
-          aria-describedby="align-layer-note"
-          onInput={(event) => updateAlign({ layer: Number(event.currentTarget.value) })}
-        />
-        <p class="note" id="align-layer-note">
-          Early layers know little of a word’s context, and the last ones serve the model’s task. SimAlign works best at about two thirds of the
-          layers, here layer {defaultLayer(of.layers)}.
-        </p>
-      </div>
+      <Slider
+        id="align-layer"
+        label="Layer to compare"
+        min={0}
+        max={of.layers}
+        step={1}
+        value={layer}
+        text={layer === 0 ? 'the embeddings' : `${layer} of ${of.layers}`}
+        hint={`Early layers know little of a word’s context, and the last ones serve the model’s task. SimAlign works best at about two thirds of the layers, here layer ${defaultLayer(of.layers)}.`}
+        onInput={(value) => updateAlign({ layer: value })}
+      />
       <p class="buttons">
         {nearest !== undefined && (
           <button type="button" onClick={() => updateAlign({ first: compared!.texts[line]!, second: compared!.texts[nearest]! })}>
@@ -141,14 +129,14 @@ function Settings({ of }: { of: LoadedModel }) {
 function Result({ of }: { of: Alignment }) {
   const [asTable, setAsTable] = useState(false);
   const [chosen, setChosen] = useState<{ readonly place: Place; readonly texts: string }>();
-  const { words, similarity, pairs } = of;
+  const { words, similarity, choices, pairs } = of;
   const [first, second] = words;
   const texts = JSON.stringify(words);
   // Another text has other words at these places.
   const selected = chosen?.texts === texts ? chosen.place : strongestPair(of);
   const select = (place: Place) => setChosen({ place, texts });
   const at = (i: number, j: number) => similarity.data[i * second.length + j]!;
-  const isPair = (i: number, j: number) => pairs.some(({ row, column }) => row === i && column === j);
+  const isPair = (i: number, j: number) => choices.ofRow[i] === j && choices.ofColumn[j] === i;
   const rows = { kind: 'word', count: first.length, label: (i: number) => first[i]! };
   const columns = { kind: 'word', count: second.length, label: (j: number) => second[j]! };
   return (
