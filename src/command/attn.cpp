@@ -67,7 +67,7 @@ std::string text_of(const Json* value, std::string_view otherwise) {
 
 struct Tensor {
   std::string name, type;
-  std::vector<std::uint64_t> shape;
+  attn::Shape shape;
   std::uint64_t bytes;
 };
 using Tensors = std::vector<Tensor>;
@@ -80,11 +80,8 @@ void add_tensors(Tensors& tensors, const fs::path& path) {
   Bytes header(attn::detail::safetensors_header_size(prefix, file.size()));
   file.read(reinterpret_cast<char*>(header.data()), static_cast<std::streamsize>(header.size()));
   if (!file) throw std::runtime_error("truncated");
-  for (const attn::detail::SafetensorsEntry& entry : attn::detail::parse_safetensors_header(header, std::nullopt)) {
-    std::vector<std::uint64_t> shape;
-    for (std::size_t i = 0; i < entry.shape.rank(); ++i) shape.push_back(static_cast<std::uint64_t>(entry.shape[i]));
-    tensors.push_back({entry.name, std::string(entry.type->name), std::move(shape), entry.last - entry.first});
-  }
+  for (const attn::detail::SafetensorsEntry& entry : attn::detail::parse_safetensors_header(header, std::nullopt))
+    tensors.push_back({entry.name, std::string(entry.type->name), entry.shape, entry.last - entry.first});
 }
 
 std::string in_words(const Tensors& tensors) {
@@ -201,8 +198,11 @@ Files describe_gguf(const fs::path& path) {
   attn::detail::InputFile file(path);
   Files files{{}, {}, modules_of(path), "none that can be read", 1, file.size()};
   try {
-    for (const gguf::Tensor& tensor : gguf::read_header(file, file.size()).tensors)
-      files.tensors.push_back({tensor.name, std::string(tensor.type->name), {tensor.dims.rbegin(), tensor.dims.rend()}, tensor.bytes});
+    for (const gguf::Tensor& tensor : gguf::read_header(file, file.size()).tensors) {
+      attn::Shape shape;
+      for (std::size_t i = tensor.dims.size(); i-- > 0;) shape.push_back(static_cast<std::int64_t>(tensor.dims[i]));
+      files.tensors.push_back({tensor.name, std::string(tensor.type->name), shape, tensor.bytes});
+    }
     files.weights = in_words(files.tensors);
     file.seekg(0);
     const gguf::Reader reader(file, file.size());
@@ -227,18 +227,6 @@ std::int64_t count_parameters(const attn::TextModel& model) {
   return all;
 }
 
-/// Name, type and shape per line, separated by tabs.
-void print_tensors(const Tensors& tensors) {
-  for (const Tensor& tensor : tensors) {
-    std::string line = tensor.name + "\t" + tensor.type + "\t(";
-    for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
-      if (i > 0) line += ',';
-      line += std::to_string(tensor.shape[i]);
-    }
-    command::print_line(line + ")");
-  }
-}
-
 int inspect(const fs::path& folder, bool lists_tensors) {
   const bool is_gguf = folder.native().ends_with(".gguf") && fs::is_regular_file(folder);
   if (!is_gguf && !fs::is_directory(folder)) {
@@ -259,7 +247,8 @@ int inspect(const fs::path& folder, bool lists_tensors) {
   print("modules", modules);
   print("weights", weights);
   print("files", std::to_string(count) + " of " + megabytes(bytes));
-  if (lists_tensors) print_tensors(tensors);
+  if (lists_tensors)
+    for (const Tensor& tensor : tensors) command::print_line(tensor.name + "\t" + tensor.type + "\t" + to_string(tensor.shape));
   try {
     const attn::TextModel loaded = attn::TextModel::load(folder.string());
     const std::vector<std::string>& labels = loaded.labels();

@@ -229,7 +229,8 @@ std::string checked(const std::string& name, std::string_view wanted, const std:
 }
 
 bool takes_no_value(std::string_view name) {
-  return name == "jsonl" || name == "json" || name == "do-sample" || name == "hybrid" || name == "tensors";
+  return std::any_of(commands().begin(), commands().end(),
+                     [&](const Command& each) { return std::find(each.options.begin(), each.options.end(), name) != each.options.end(); });
 }
 
 struct Given {

@@ -11,6 +11,7 @@ import { printable } from './printable.js';
 import { runTexts } from './texts.js';
 import { naming, systemReason } from './system_error.js';
 import { removeEmpty, removeTree, unlessFinished } from './unfinished.js';
+import { shapeText } from '../args/error.js';
 import type { ExportKind } from '../args/export_kinds.js';
 import { isModuleFolder, moduleFolder } from '../args/module_path.js';
 import type { FileName } from '../args/model_options.js';
@@ -232,7 +233,7 @@ async function inspect(folder: string, listsTensors: boolean): Promise<number> {
   print('modules', await modulesOf(folder));
   print('weights', weights);
   print('files', `${sizes.length} of ${megabytes(sizes.reduce((sum, size) => sum + size, 0))}`);
-  if (listsTensors) for (const { name, type: dtype, shape } of tensors) console.log(`${printable(name)}\t${dtype}\t(${shape.join(',')})`);
+  if (listsTensors) for (const { name, type: dtype, shape } of tensors) console.log(`${printable(name)}\t${dtype}\t${shapeText(shape)}`);
   const attn = await load({ threads: 1 });
   try {
     printAnswer(await attn.loadModel(folder));

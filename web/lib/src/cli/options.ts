@@ -204,13 +204,14 @@ function checked(name: OptionName, wanted: string | undefined, given: string | b
 }
 
 export function readCall(args: readonly string[]): Call | { readonly help: string; readonly wrong: boolean } | 'version' {
-  const takesNone = ['help', 'version', 'jsonl', 'json', 'do-sample', 'hybrid', 'tensors'];
+  const declared = Object.values(commands).flatMap(({ options }): readonly string[] => options);
   const known = ['help', 'version', ...Object.keys(abouts)];
   const { positionals, tokens } = parseArgs({
     args: [...args],
     options: {
-      ...Object.fromEntries(known.map((name) => [name, { type: takesNone.includes(name) ? 'boolean' : 'string' } as const])),
+      ...Object.fromEntries(known.map((name) => [name, { type: declared.includes(name) ? 'boolean' : 'string' } as const])),
       help: { type: 'boolean', short: 'h' },
+      version: { type: 'boolean' },
     },
     strict: false,
     allowPositionals: true,
