@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy
 from numpy.typing import ArrayLike, NDArray
@@ -19,24 +19,23 @@ Floats = NDArray[numpy.float32]
 class _Hook(NamedTuple):
     trace: str | None
     """The name in forward(); None for a hidden state."""
-    has_heads: bool = False
-    """Whether the last dimension is split into heads."""
-    is_by_head: bool = False
-    """Whether heads come before positions."""
+    heads: Literal["split", "transpose"] | None = None
+    """Whether the last dimension is split into heads, or heads come before positions."""
     patches: str | None = None
     """The part of a LayerPatch that replaces the value."""
 
 
+# In the order in which a layer computes them.
 _HOOKS = {
     "hook_resid_pre": _Hook(None, patches="hidden_state"),
-    "attn.hook_q": _Hook("q_proj", has_heads=True),
-    "attn.hook_k": _Hook("k_proj", has_heads=True),
-    "attn.hook_v": _Hook("v_proj", has_heads=True),
-    "attn.hook_rot_q": _Hook("q", is_by_head=True),
-    "attn.hook_rot_k": _Hook("k", is_by_head=True),
+    "attn.hook_q": _Hook("q_proj", heads="split"),
+    "attn.hook_k": _Hook("k_proj", heads="split"),
+    "attn.hook_v": _Hook("v_proj", heads="split"),
+    "attn.hook_rot_q": _Hook("q", heads="transpose"),
+    "attn.hook_rot_k": _Hook("k", heads="transpose"),
     "attn.hook_attn_scores": _Hook("masked_scores"),
     "attn.hook_pattern": _Hook("weights"),
-    "attn.hook_z": _Hook("merged", has_heads=True, patches="merged"),
+    "attn.hook_z": _Hook("merged", heads="split", patches="merged"),
     "hook_attn_out": _Hook("output"),
     "hook_resid_mid": _Hook("attn_residual"),
     "mlp.hook_post": _Hook("ff_hidden"),
@@ -92,7 +91,7 @@ class _Run:
     def __init__(self, model: TextModel, ids: NDArray[Any], places: Iterable[Place]) -> None:
         asked = list(places)
         names = {_HOOKS[hook].trace for _, hook in asked}
-        if any(_HOOKS[hook].has_heads for _, hook in asked):
+        if any(_HOOKS[hook].heads == "split" for _, hook in asked):
             names.add("q_proj")
         self._model, self._ids = model, ids
         self._names: Any = sorted(name for name in names if name is not None)
@@ -103,15 +102,15 @@ class _Run:
         return self._model(self._ids, output_hidden_states=True, patch=list(patches), output_logits=logits, **trace)
 
     def value(self, output: TextModelOutput, layer: int, hook: str) -> Floats:
-        name, has_heads, is_by_head, _ = _HOOKS[hook]
+        name, heads, _ = _HOOKS[hook]
         assert output.hidden_states is not None
         if name is None:
             return output.hidden_states[layer]
         assert output.trace is not None
         values = output.trace[layer][name]
-        if is_by_head:
+        if heads == "transpose":
             return numpy.ascontiguousarray(values.swapaxes(1, 2))
-        if not has_heads:
+        if heads is None:
             return values
         # Keys and values may have fewer heads.
         width = output.trace[layer]["q_proj"].shape[2] // self._model.num_heads

@@ -58,6 +58,7 @@ export default {
 };
 """
 
+
 @cache
 def _class() -> Any:
     try:
@@ -76,6 +77,7 @@ def _class() -> Any:
     for name in ("layer", "head", "layers", "heads"):
         members[name] = traitlets.Int().tag(sync=True)
     return type("AttentionMap", (anywidget.AnyWidget,), members)
+
 
 class AttentionWidget:
     """A live attention map, from widget(). Jupyter and similar notebooks draw it if it is the last line of a cell."""
@@ -114,6 +116,7 @@ class AttentionWidget:
     def _repr_mimebundle_(self, **options: Any) -> Any:
         draw: Callable[..., Any] = self.widget._repr_mimebundle_
         return draw(**options)
+
 
 @checked
 def widget(
