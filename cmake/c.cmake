@@ -1,6 +1,7 @@
 add_library(attn_c SHARED
   src/c/attention.cpp
   src/c/handles.cpp
+  src/c/lens.cpp
   src/c/process.cpp
   src/c/tensors.cpp
   src/c/text_generation.cpp

@@ -6,17 +6,11 @@
 
 #include "attn/attn.hpp"
 #include "attn/c.h"
+#include "c/results.hpp"
 #include "support/testdata.hpp"
 
 namespace attn::test {
 namespace {
-
-std::vector<std::string> texts_in(const attn_tensors* results, const char* name) {
-  std::vector<std::string> texts;
-  for (attn_text text{}; attn_tensors_text(results, name, texts.size(), &text); texts.emplace_back(text.data, text.size)) {
-  }
-  return texts;
-}
 
 template <class T>
 std::vector<T> numbers_in(const attn_tensors* results, const char* name) {

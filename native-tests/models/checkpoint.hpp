@@ -58,8 +58,8 @@ struct ModelOutput {
   std::vector<Array> attentions, hidden_states;
 };
 
-inline ModelOutput forward(const EncoderModel& model, const Batch& batch, bool everything = true, detail::ModelForwardOptions options = {}) {
-  const detail::ModelInputs inputs = batch.inputs();
+inline ModelOutput forward(const EncoderModel& model, const detail::ModelInputs& inputs, bool everything = true,
+                           detail::ModelForwardOptions options = {}) {
   options.output_attentions = options.output_hidden_states = everything;
   const detail::ModelPlan plan = model.plan("forward", inputs, options);
   ModelOutput output{Array(plan.encoder.output), Array(plan.logits), {}, {}};
@@ -72,6 +72,10 @@ inline ModelOutput forward(const EncoderModel& model, const Batch& batch, bool e
   }
   model.run(plan, inputs, buffers, plan.logits.rank() > 0 ? output.logits.data.data() : nullptr);
   return output;
+}
+
+inline ModelOutput forward(const EncoderModel& model, const Batch& batch, bool everything = true, const detail::ModelForwardOptions& options = {}) {
+  return forward(model, batch.inputs(), everything, options);
 }
 
 }  // namespace attn::test

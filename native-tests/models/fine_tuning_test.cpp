@@ -78,7 +78,7 @@ struct Kept {
   std::unique_ptr<detail::KeptModel> model;
 
   Kept(const EncoderModel& of, const Batch& batch, const detail::ForwardRandom& random) {
-    const detail::ModelPlan plan = of.plan("test", batch.inputs(), {.output_attentions = true, .for_backward = true});
+    const detail::ModelPlan plan = of.plan("test", batch.inputs(), {.output_attentions = true, .for_backward = true, .keep = {.of_head = true}});
     const auto layers = static_cast<std::size_t>(plan.encoder.layers);
     hidden.resize(static_cast<std::size_t>(plan.encoder.B * plan.encoder.L * plan.encoder.E));
     attentions.assign(layers, std::vector<float>(static_cast<std::size_t>(checked_size(plan.encoder.attention.weights, "test", "weights"))));
@@ -86,7 +86,7 @@ struct Kept {
     for (std::size_t layer = 0; layer < layers; ++layer) buffers.layers[layer].attentions = attentions[layer].data();
     ff_output.resize(hidden.size());
     buffers.layers[0].trace[static_cast<std::size_t>(TraceName::ff_output)] = ff_output.data();
-    model = of.run_and_keep(plan, batch.inputs(), buffers, true, nullptr, random);
+    model = of.run_and_keep(plan, batch.inputs(), buffers, {.of_head = true, .random = random});
   }
 };
 
@@ -231,9 +231,9 @@ TEST_CASE("backward stops at the lowest trained layer", "[models][training]") {
     const auto model = with_head(checkpoint);
     const std::int64_t layers = model->config().stored_layers();
     const Batch batch = some_ids(3, 7, model->config().vocab_size);
-    const detail::ModelPlan plan = model->plan("test", batch.inputs(), {.for_backward = true});
+    const detail::ModelPlan plan = model->plan("test", batch.inputs(), {.for_backward = true, .keep = {.of_head = true}});
     std::vector<float> hidden(static_cast<std::size_t>(plan.encoder.B * plan.encoder.L * plan.encoder.E));
-    const auto kept = model->run_and_keep(plan, batch.inputs(), {hidden.data(), {}, {}}, true);
+    const auto kept = model->run_and_keep(plan, batch.inputs(), {hidden.data(), {}, {}}, {.of_head = true});
     const std::vector<float> grad{1, -2, 3, 0.5F, 0.25F, -1, 2, 2, -1};
     const auto gradients_from = [&](std::optional<std::int64_t> first_layer) {
       detail::Gradients gradients;

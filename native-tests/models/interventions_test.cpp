@@ -88,6 +88,34 @@ TEST_CASE("patching a layer with its own input or its own head results changes n
   }
 }
 
+TEST_CASE("patching a layer with its own queries, keys and values changes no bit, and foreign ones give their trace", "[models]") {
+  const Subject s(GENERATE(from_range(checkpoints())));
+  CAPTURE(s.name);
+  const Everything expected(s.plain);
+  for (std::int64_t layer = 0; layer < s.layers; ++layer) {
+    CAPTURE(layer);
+    LayerPatch own{.layer = layer}, other{.layer = layer};
+    std::uint64_t seed = 1;
+    for (const auto& [name, place] :
+         {std::pair{TraceName::q_proj, &LayerPatch::q_proj}, {TraceName::k_proj, &LayerPatch::k_proj}, {TraceName::v_proj, &LayerPatch::v_proj}}) {
+      own.*place = tensor_of<3>(s.traced(layer, name));
+      other.*place = tensor_of<3>(Generator(seed++).normal(s.traced(layer, name).dims));
+    }
+    other.weights = tensor_of<4>(Generator(seed).normal(s.traced(layer, TraceName::weights).dims));
+    Everything(s.forward({.patches = {own}})).check_bits(expected);
+    const TextModelOutput output = s.forward({.patches = {other}, .trace = EncoderTraceOptions{}});
+    const AttentionTrace& trace = output.trace->at(layer);
+    for (const auto& [name, given] : {std::pair{TraceName::q_proj, &other.q_proj},
+                                      {TraceName::k_proj, &other.k_proj},
+                                      {TraceName::v_proj, &other.v_proj},
+                                      {TraceName::weights, &other.weights}}) {
+      const Array got = floats_of(trace.at(name));
+      CHECK(std::equal(got.data.begin(), got.data.end(), (*given)->data));
+    }
+    CHECK(floats_of(output.last_hidden_state).data != s.hidden_state(s.layers).data);
+  }
+}
+
 TEST_CASE("a patch affects later layers and no earlier ones", "[models]") {
   const Subject s(GENERATE(from_range(checkpoints())));
   CAPTURE(s.name);

@@ -19,11 +19,16 @@ using detail::Workspace;
 /// AddressSanitizer then detects foreign memory.
 float* filled(Scratch& scratch, std::size_t n, float value) {
   float* const p = scratch.take(n);
-  std::fill_n(p, n, value);
+  if (!detail::counts()) std::fill_n(p, n, value);
   return p;
 }
 bool holds(const float* p, std::size_t n, float value) {
-  return std::all_of(p, p + n, [&](float x) { return x == value; });
+  return detail::counts() || std::all_of(p, p + n, [&](float x) { return x == value; });
+}
+template <class Call>
+auto checked(const Call& call) {
+  detail::check_memory("a test", call);
+  return call();
 }
 
 TEST_CASE("a size that overflows is bad_alloc", "[scratch]") {
@@ -38,6 +43,7 @@ TEST_CASE("scratch memory begins at a cache line and never overlaps, with or wit
   Workspace workspace;
   for (Workspace* const from : {static_cast<Workspace*>(nullptr), &workspace, &workspace})
     for (int round = 0; round < 2; ++round) {
+      if (round == 1) detail::check_memory("a test", [&] { Scratch(from).take(500); });
       Scratch scratch(from);
       std::vector<float*> taken;
       const std::vector<std::size_t> sizes{1, 16, 0, 17, 1000, 5, 3};
@@ -54,6 +60,7 @@ TEST_CASE("a frame releases only the memory that was taken in it", "[scratch]") 
   Workspace workspace;
   std::vector<float*> places[2];
   for (std::vector<float*>& place : places) {
+    if (&place == &places[1]) detail::check_memory("a test", [&] { Scratch(&workspace).take(1000); });
     Scratch scratch(&workspace);
     float* const before = filled(scratch, 40, 1);
     for (int repeat = 0; repeat < 3; ++repeat) {
@@ -74,15 +81,16 @@ TEST_CASE("a frame releases only the memory that was taken in it", "[scratch]") 
 TEST_CASE("a workspace grows to its peak use and then stays at the same address", "[scratch]") {
   Workspace workspace;
   const auto use = [&](std::size_t n) {
-    Scratch scratch(&workspace);
-    {
-      const Scratch::Frame frame(scratch);
-      filled(scratch, n, 1);
-    }
-    filled(scratch, n / 2, 2);
-    return std::pair{filled(scratch, n / 2, 3), scratch.take(0)};
+    return checked([&] {
+      Scratch scratch(&workspace);
+      {
+        const Scratch::Frame frame(scratch);
+        filled(scratch, n, 1);
+      }
+      filled(scratch, n / 2, 2);
+      return std::pair{filled(scratch, n / 2, 3), scratch.take(0)};
+    });
   };
-  use(1024);
   const auto [part, end] = use(1024);
   CHECK(end == part + 512);
   for (const std::size_t n : {1024U, 64U, 512U, 1024U}) {
@@ -91,7 +99,6 @@ TEST_CASE("a workspace grows to its peak use and then stays at the same address"
     CHECK(now == part - 512 + n / 2);
     CHECK(after == now + n / 2);
   }
-  use(4096);
   const auto [larger, larger_end] = use(4096);
   CHECK(larger_end == larger + 2048);
 }
@@ -102,8 +109,7 @@ TEST_CASE("a second simultaneous user of a workspace allocates its own memory an
     Scratch scratch(&workspace);
     return filled(scratch, 256, 0);
   };
-  place();
-  float* const block = place();
+  float* const block = checked(place);
   {
     Scratch one(&workspace);
     float* const mine = filled(one, 256, 1);
@@ -129,10 +135,12 @@ TEST_CASE("a released workspace frees its memory immediately, or when its curren
     float* const first = filled(scratch, 256, 0);
     return scratch.take(8192) == first + 256;
   };
-  for (Workspace* const workspace : {&idle, &taken, &other}) {
-    CHECK_FALSE(grown(*workspace));
-    CHECK(grown(*workspace));
-  }
+  const auto check_growth = [&](Workspace& workspace) {
+    CHECK_FALSE(grown(workspace));
+    CHECK(checked([&] { return grown(workspace); }));
+    CHECK(grown(workspace));
+  };
+  for (Workspace* const workspace : {&idle, &taken, &other}) check_growth(*workspace);
   {
     Scratch user(&taken);
     float* const mine = filled(user, 256, 1);
@@ -141,13 +149,10 @@ TEST_CASE("a released workspace frees its memory immediately, or when its curren
     CHECK(holds(filled(user, 256, 2), 256, 2));
     CHECK(holds(mine, 256, 1));
   }
-  for (Workspace* const workspace : {&idle, &taken, &never, &other}) {
-    CHECK_FALSE(grown(*workspace));
-    CHECK(grown(*workspace));
-  }
+  for (Workspace* const workspace : {&idle, &taken, &never, &other}) check_growth(*workspace);
   {
     Workspace gone;
-    grown(gone);
+    checked([&] { return grown(gone); });
   }
   Workspace::release_all();
   CHECK_FALSE(grown(idle));
@@ -162,6 +167,7 @@ TEST_CASE("several threads can create, use and destroy layers while memory is re
       for (int i = 0; i < 2000; ++i) {
         Workspace own;
         for (Workspace* const workspace : {&shared, &own, &own}) {
+          detail::check_memory("a test", [&] { Scratch(workspace).take(64 + static_cast<std::size_t>(i) % 5 * 300); });
           Scratch scratch(workspace);
           const auto value = static_cast<float>(user * 2000 + i);
           const std::size_t size = 64 + static_cast<std::size_t>(i) % 7 * 100;
@@ -180,24 +186,22 @@ TEST_CASE("several threads can create, use and destroy layers while memory is re
     return filled(scratch, 4096, 0);
   };
   Workspace::release_all();
-  place();
-  float* const block = place();
+  float* const block = checked(place);
   CHECK(place() == block);
 }
 
 TEST_CASE("moving a workspace leaves its memory behind, and both objects work", "[scratch]") {
   Workspace workspace;
   const auto place = [](Workspace& in) {
-    Scratch scratch(&in);
-    return filled(scratch, 256, 0);
+    return checked([&] {
+      Scratch scratch(&in);
+      return filled(scratch, 256, 0);
+    });
   };
-  place(workspace);
   float* const block = place(workspace);
   Workspace made(std::move(workspace)), assigned;
-  place(assigned);
   float* const own = place(assigned);
   assigned = std::move(made);
-  place(made);
   CHECK(place(made) != block);
   CHECK(place(assigned) == own);
   CHECK(place(workspace) == block);  // NOLINT(bugprone-use-after-move)

@@ -514,6 +514,77 @@ typedef enum attn_file_weights ATTN_INT { ATTN_FILE_AS_IS = 0, ATTN_FILE_FLOAT32
  * OUT_OF_RANGE if a weight is too large for float16, FORMAT if NaN or infinity would become int8. */
 ATTN_API attn_status attn_text_model_save_pretrained(const attn_text_model* model, const char* folder, attn_file_weights weights, attn_error** error);
 
+/** attn::lens::LogitLensOptions. */
+typedef struct attn_logit_lens_options {
+  size_t size;           /**< of this struct in bytes, set by attn_logit_lens_options_init() */
+  const int64_t* layers; /**< layers whose inputs become predictions, from 0; the number of layers: the output. NULL: all */
+  size_t layer_count;
+  const int64_t* positions; /**< NULL: all */
+  size_t position_count;
+  int64_t top_k; /**< tokens per prediction */
+} attn_logit_lens_options;
+
+/** Fills the options with defaults: 5 tokens for each layer and position. */
+ATTN_API void attn_logit_lens_options_init(attn_logit_lens_options* options, size_t size);
+/** Returns what each layer would predict: attn::lens::logit_lens(). Results: "layers" (N) and "positions" (P) int64, "ids" (N,P,K) int64, "logits"
+ * and "probabilities" (N,P,K), the likeliest first; texts "tokens" (L), and "predictions" (N·P·K), as in the vocabulary. */
+ATTN_API attn_status attn_text_model_logit_lens(const attn_text_model* model, const attn_text* text, const attn_logit_lens_options* options,
+                                                attn_tensors** results, attn_error** error);
+
+/** attn::lens::LogitAttributionOptions. */
+typedef struct attn_logit_attribution_options {
+  size_t size;               /**< of this struct in bytes, set by attn_logit_attribution_options_init() */
+  const attn_text* contrast; /**< a token whose logit is subtracted; NULL: none */
+  int64_t position;          /**< of the prediction; below 0: the last token */
+} attn_logit_attribution_options;
+
+/** Fills the options with defaults: no contrast, the last token. */
+ATTN_API void attn_logit_attribution_options_init(attn_logit_attribution_options* options, size_t size);
+/** Splits the logit of a token into parts that add up to it: attn::lens::logit_attribution(). `target`: a token as in the vocabulary, or a text that
+ * is one token. Results: "position" (1) int64, "value" (1), "embedding" (1), "heads" (layers,H), "mlps" (layers), "biases" (1); texts "tokens" (L).
+ */
+ATTN_API attn_status attn_text_model_logit_attribution(const attn_text_model* model, const attn_text* text, const attn_text* target,
+                                                       const attn_logit_attribution_options* options, attn_tensors** results, attn_error** error);
+
+/** attn::lens::PatchOptions. */
+typedef struct attn_patch_options {
+  size_t size;               /**< of this struct in bytes, set by attn_patch_options_init() */
+  const attn_text* contrast; /**< a token whose logit is subtracted; NULL: none */
+  const char* site;          /**< "residual", "head", "attention" or "mlp" */
+  int64_t position;          /**< of the answer's logit; below 0: the last token */
+  const int64_t* positions;  /**< positions to patch, not for heads; NULL: all */
+  size_t position_count;
+} attn_patch_options;
+
+/** Fills the options with defaults: the residual at all positions, no contrast, the last token. */
+ATTN_API void attn_patch_options_init(attn_patch_options* options, size_t size);
+/** Runs the corrupted text with activations of the clean text in place, one at a time: attn::lens::patch_activations(). `answer`: a token that the
+ * clean text suggests. Results: "recovered" (layers,P), for heads (layers,H): 0 as in the corrupted text, 1 as in the clean text; "positions" (P)
+ * int64, "clean" and "corrupted" (1), the logits of the answer; texts "clean_tokens" and "corrupted_tokens" (L). */
+ATTN_API attn_status attn_text_model_patch_activations(const attn_text_model* model, const attn_text* clean, const attn_text* corrupted,
+                                                       const attn_text* answer, const attn_patch_options* options, attn_tensors** results,
+                                                       attn_error** error);
+/** Estimates the results of attn_text_model_patch_activations() by one backward: attn::lens::attribution_patching(). */
+ATTN_API attn_status attn_text_model_attribution_patching(const attn_text_model* model, const attn_text* clean, const attn_text* corrupted,
+                                                          const attn_text* answer, const attn_patch_options* options, attn_tensors** results,
+                                                          attn_error** error);
+
+/** attn::lens::HeadScoresOptions. */
+typedef struct attn_head_scores_options {
+  size_t size;              /**< of this struct in bytes, set by attn_head_scores_options_init() */
+  const char* const* kinds; /**< of "previous_token", "duplicate_token", "induction", "first_token"; NULL: all */
+  size_t kind_count;
+  const attn_text* text; /**< NULL: random tokens, twice */
+  uint32_t seed;         /**< of the random tokens */
+} attn_head_scores_options;
+
+/** Fills the options with defaults: all kinds, on random tokens. */
+ATTN_API void attn_head_scores_options_init(attn_head_scores_options* options, size_t size);
+/** Scores each head by the attention that it gives to the keys of a kind: attn::lens::head_scores(). Results: "scores.KIND" (layers,H), from 0 to 1,
+ * "ids" (L) int64; texts "tokens" (L). */
+ATTN_API attn_status attn_text_model_head_scores(const attn_text_model* model, const attn_head_scores_options* options, attn_tensors** results,
+                                                 attn_error** error);
+
 /* The size of each struct as the program was compiled. */
 #define attn_attention_options_init(options) attn_attention_options_init(options, sizeof *(options))
 #define attn_multi_head_attention_options_init(options) attn_multi_head_attention_options_init(options, sizeof *(options))
@@ -528,6 +599,10 @@ ATTN_API attn_status attn_text_model_save_pretrained(const attn_text_model* mode
 #define attn_rank_options_init(options) attn_rank_options_init(options, sizeof *(options))
 #define attn_generate_options_init(options) attn_generate_options_init(options, sizeof *(options))
 #define attn_text_forward_options_init(options) attn_text_forward_options_init(options, sizeof *(options))
+#define attn_logit_lens_options_init(options) attn_logit_lens_options_init(options, sizeof *(options))
+#define attn_logit_attribution_options_init(options) attn_logit_attribution_options_init(options, sizeof *(options))
+#define attn_patch_options_init(options) attn_patch_options_init(options, sizeof *(options))
+#define attn_head_scores_options_init(options) attn_head_scores_options_init(options, sizeof *(options))
 
 #ifdef __cplusplus
 }

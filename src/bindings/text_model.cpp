@@ -100,11 +100,6 @@ detail::PackedSequences packed(Arguments& arguments) {
   return texts;
 }
 
-void run(const EncoderModel& model, const Batch& batch, const detail::ModelPlan& plan, Result& result) {
-  const detail::EncoderBuffers buffers = allocate_results(plan.encoder, result);
-  model.run(plan, batch.inputs(), buffers, plan.logits.rank() > 0 ? result.add(Field::logits, plan.logits) : nullptr);
-}
-
 void model_forward(Arguments& arguments, Work<TokenModel> work) {
   Batch batch(arguments);
   detail::ModelForwardOptions options;
@@ -113,26 +108,17 @@ void model_forward(Arguments& arguments, Work<TokenModel> work) {
   arguments.group("options", [&] {
     arguments.option("mask", mask);
     arguments.option("isCausal", options.is_causal);
-    arguments.option("outputAttentions", options.output_attentions);
-    arguments.option("outputHiddenStates", options.output_hidden_states);
+    common_options(arguments, options);
     constexpr std::array<std::string_view, 1> kRows{"last"};
     OutputLogits::Rows rows = OutputLogits::all;
     if (arguments.flag_or_word("outputLogits", rows, kRows)) options.logits = rows;
-    options.head_mask = arguments.optional_tensor("headMask");
-    arguments.list("patch", [&] {
-      detail::ModelPatch& patch = options.patches.emplace_back();
-      arguments.require("layer", patch.layer);
-      patch.hidden_state = arguments.optional_tensor("hiddenState");
-      patch.merged = arguments.optional_tensor("merged");
-    });
-    options.trace = trace_option(arguments);
     cache = arguments.cache("cache");
   });
   work([&](TokenModel& self, Result& result) {
     detail::ModelForwardOptions given = options;
     given.mask = mask;
     if (cache) given.cache = &self.cache("TextModel", *cache);
-    run(self.model(), batch, self.model().plan("TextModel", batch.inputs(), given), result);
+    run(self.model(), batch.inputs(), self.model().plan("TextModel", batch.inputs(), given), result);
   });
 }
 
@@ -233,13 +219,31 @@ void classify_tokens(Arguments& arguments, Work<TokenModel> work) {
   detail::TokenSoftmax softmax = detail::TokenSoftmax::none;
   arguments.require("softmax", softmax, detail::kTokenSoftmaxNames);
   work([&](TokenModel& self, Result& result) {
-    constexpr std::array<std::string_view, 7> kMethods{"embed", "classify", "classifyTokens", "fillMask", "answer", "forward", "forward"};
+    constexpr std::array<std::string_view, 8> kMethods{"embed", "classify", "classifyTokens", "fillMask", "answer", "forward", "forward", "forward"};
     const Shape shape = self.model().check_tokens(kMethods[static_cast<std::size_t>(task)], task, texts.inputs(), places);
     self.model().classify_tokens(texts.inputs(), places, softmax, result.add(shape));
   });
 }
 
 }  // namespace
+
+void common_options(Arguments& arguments, detail::ModelForwardOptions& options) {
+  arguments.option("outputAttentions", options.output_attentions);
+  arguments.option("outputHiddenStates", options.output_hidden_states);
+  options.head_mask = arguments.optional_tensor("headMask");
+  arguments.list("patch", [&] {
+    detail::ModelPatch& patch = options.patches.emplace_back();
+    arguments.require("layer", patch.layer);
+    patch.hidden_state = arguments.optional_tensor("hiddenState");
+    patch.merged = arguments.optional_tensor("merged");
+  });
+  options.trace = trace_option(arguments);
+}
+
+void run(const EncoderModel& model, const detail::ModelInputs& inputs, const detail::ModelPlan& plan, Result& result) {
+  const detail::EncoderBuffers buffers = allocate_results(plan.encoder, result);
+  model.run(plan, inputs, buffers, plan.logits.rank() > 0 ? result.add(Field::logits, plan.logits) : nullptr);
+}
 }  // namespace attn::bindings
 
 EMSCRIPTEN_BINDINGS(attn_text_model) {
@@ -262,6 +266,7 @@ EMSCRIPTEN_BINDINGS(attn_text_model) {
   define_generation(text_model);
   define_gradients(text_model);
   define_fine_tuning(text_model);
+  define_images(text_model);
   // JavaScript keeps the model alive as long as this matrix.
   text_model.embind().function("wordEmbeddings", &TokenModel::word_embeddings, emscripten::return_value_policy::reference());
 }

@@ -78,5 +78,10 @@ using TokenModelClass = Class<TokenModel, source>;
 void define_gradients(TokenModelClass& model);
 void define_generation(TokenModelClass& model);
 void define_fine_tuning(TokenModelClass& model);
+void define_images(TokenModelClass& model);
+
+/// Options of forward for texts and images.
+void common_options(Arguments& arguments, detail::ModelForwardOptions& options);
+void run(const EncoderModel& model, const detail::ModelInputs& inputs, const detail::ModelPlan& plan, Result& result);
 
 }  // namespace attn::bindings

@@ -39,9 +39,7 @@ Shape Embedding::check(const std::vector<std::int64_t>& ids, const Shape& shape)
   if (shape.rank() == Shape::kMaxRank) detail::fail(ErrorCode::shape, kEmbeddingOp, "ids", {"a rank of at most 7"}, {shape});
   Shape rows = shape;
   rows.push_back(options_.embedding_dim);
-  MemoryEstimate memory(kEmbeddingOp);
-  memory.add("the result", rows);
-  memory.check();
+  detail::check_memory(kEmbeddingOp, [&] { detail::counted(rows, "the result"); });
   return rows;
 }
 
@@ -64,22 +62,26 @@ std::vector<float> Embedding::row_of(std::string_view op, std::string_view name,
 
 std::vector<Neighbor> Embedding::ranked(std::string_view op, const float* target, std::int64_t k, const std::vector<std::int64_t>& excluded) const {
   if (k < 0) detail::fail(ErrorCode::argument, op, "k", {"a whole number of at least 0"}, {k});
-  MemoryEstimate memory(op);
-  memory.add("similarities of all rows", {3, options_.num_embeddings});
-  memory.check();
-  std::vector<float> similarities(static_cast<std::size_t>(options_.num_embeddings));
-  detail::cosines(weight_, options_.num_embeddings, target, options_.embedding_dim, similarities.data());
-  std::vector<Neighbor> all;
-  all.reserve(similarities.size());
-  for (std::int64_t id = 0; id < options_.num_embeddings; ++id)
-    if (std::find(excluded.begin(), excluded.end(), id) == excluded.end()) all.push_back({id, similarities[static_cast<std::size_t>(id)]});
+  detail::check_memory(op, [&] {
+    detail::counted({std::min(k, options_.num_embeddings), sizeof(Neighbor) / sizeof(float)}, "neighbors");
+    ranked(op, target, k, excluded);
+  });
+  const auto rows = static_cast<std::size_t>(options_.num_embeddings);
+  detail::Scratch scratch;
+  float* const similarities = scratch.take(rows);
+  detail::cosines(weight_, options_.num_embeddings, target, options_.embedding_dim, similarities, scratch);
+  auto* const all = scratch.take_as<Neighbor>(rows);
+  if (detail::counts()) return {};
+  std::size_t found = 0;
+  for (std::size_t row = 0; row < rows; ++row)
+    if (const auto id = static_cast<std::int64_t>(row); std::find(excluded.begin(), excluded.end(), id) == excluded.end())
+      all[found++] = {id, similarities[row]};
   // NaN is sorted last.
   const auto key = [](const Neighbor& n) { return std::isnan(n.similarity) ? -2.0F : n.similarity; };
-  const auto count = std::min<std::size_t>(all.size(), static_cast<std::size_t>(k));
-  std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count), all.end(),
+  const auto count = std::min(found, static_cast<std::size_t>(k));
+  std::partial_sort(all, all + count, all + found,
                     [&](const Neighbor& a, const Neighbor& b) { return key(a) != key(b) ? key(a) > key(b) : a.id < b.id; });
-  all.resize(count);
-  return all;
+  return {all, all + count};
 }
 
 std::vector<Neighbor> Embedding::nearest(std::int64_t target, std::int64_t k) const {

@@ -52,6 +52,9 @@ struct EncoderGradientBuffers {
   std::size_t first_layer = 0;            ///< of a stack: layers below it are skipped, grad_x is the gradient of its input
 };
 
+/// counted() results of a plan, for its dry run.
+EncoderGradientBuffers counted_buffers(const EncoderBackwardPlan& plan);
+
 /// Allocates the results that the plan specifies and lets run(buffers) fill them.
 template <std::size_t N, class Run>
 EncoderGradients<N> run_encoder_backward_plan(const EncoderBackwardPlan& plan, Run run) {

@@ -46,8 +46,10 @@ namespace detail {
 
 /// Values that replace those of a layer; null for none.
 struct PatchedValues {
-  const float* hidden_state = nullptr;  ///< (B,L,E), the layer's input
-  const float* merged = nullptr;        ///< (B,L,H·Dv), the heads' results
+  const float* hidden_state = nullptr;                                  ///< (B,L,E), the layer's input
+  const float* merged = nullptr;                                        ///< (B,L,H·Dv), the heads' results
+  const float *q_proj = nullptr, *k_proj = nullptr, *v_proj = nullptr;  ///< (B,L,H·D), (B,L,Hkv·D), (B,L,Hkv·Dv)
+  const float* weights = nullptr;                                       ///< (B,H,L,L)
 };
 
 /// Changes that a caller makes inside a forward. Refers to the caller's memory.
@@ -95,14 +97,25 @@ struct EncoderBuffers {
   LayerBuffers layer(std::size_t index) const { return layers.empty() ? LayerBuffers{} : layers[index]; }
 };
 
+/// Calls call(layer, trace number) for the traces of a plan.
+template <class Plan, class Call>
+void for_each_trace(const Plan& plan, Call call) {
+  for (const std::int64_t layer : plan.traced)
+    for (std::size_t i = 0; i < kTraceNames.size(); ++i)
+      if (plan.names.has(static_cast<TraceName>(i))) call(static_cast<std::size_t>(layer), i);
+}
+
 /// Allocates the traces of a plan in maps by layer and name and stores their pointers in place(layer, trace number).
 template <std::size_t N, class Plan, class Place>
 void make_traces(const Plan& plan, std::map<std::int64_t, std::map<TraceName, TensorOf<kAnyBeside<N>>>>& traces, Place place) {
-  for (const std::int64_t layer : plan.traced)
-    for (std::size_t i = 0; i < kTraceNames.size(); ++i)
-      if (const auto name = static_cast<TraceName>(i); plan.names.has(name))
-        place(static_cast<std::size_t>(layer), i) = traces[layer].emplace(name, empty<kAnyBeside<N>>(plan.trace_shapes[i])).first->second.data();
+  for_each_trace(plan, [&](std::size_t layer, std::size_t i) {
+    auto& of_layer = traces[static_cast<std::int64_t>(layer)];
+    place(layer, i) = of_layer.emplace(static_cast<TraceName>(i), empty<kAnyBeside<N>>(plan.trace_shapes[i])).first->second.data();
+  });
 }
+
+/// counted() results of a plan, for its dry run.
+EncoderBuffers counted_buffers(const EncoderPlan& plan);
 
 /// Allocates the results that the plan specifies and lets run(buffers) fill them.
 template <std::size_t N, class Run>

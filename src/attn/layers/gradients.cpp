@@ -4,19 +4,27 @@
 #include <utility>
 
 #include "attn/layers/state_dict.hpp"
+#include "attn/memory/scratch.hpp"
 #include "attn/tensor/float_environment.hpp"
 
 namespace attn::detail {
+namespace {
+
+AlignedFloats room_for(std::string_view name, const Shape& shape) {
+  return AlignedFloats(static_cast<std::size_t>(checked_size(shape, "gradients", name)));
+}
+
+}  // namespace
 
 void Gradients::reserve(const std::map<std::string, Shape>& shapes) {
-  MemoryEstimate memory("gradients");
-  for (const auto& [name, shape] : shapes)
-    if (!entries_.contains(name)) memory.add(name, shape);
-  memory.check("the gradients");
+  const auto count = [&] {
+    for (const auto& [name, shape] : shapes)
+      if (!entries_.contains(name)) counted(shape, name);
+  };
+  check_memory("gradients", count, "the gradients");
   for (const auto& [name, shape] : shapes) {
     if (entries_.contains(name)) continue;
-    std::vector<float> values(static_cast<std::size_t>(checked_size(shape, "gradients", name)));
-    entries_.emplace(name, Entry{shape, std::move(values)});
+    entries_.emplace(name, Entry{shape, room_for(name, shape)});
   }
 }
 
@@ -24,25 +32,26 @@ float* Gradients::at(const std::string& name) {
   const auto found = entries_.find(name);
   if (found == entries_.end()) return nullptr;
   Entry& entry = found->second;
-  if (!std::exchange(entry.is_there, true)) std::fill(entry.values.begin(), entry.values.end(), 0.0F);
+  if (!counts() && !std::exchange(entry.is_there, true)) std::fill_n(entry.values.data(), entry.values.size(), 0.0F);
   return entry.values.data();
 }
 
 float* Gradients::fill(const std::string& name) {
   const auto found = entries_.find(name);
   if (found == entries_.end()) return nullptr;
-  found->second.is_there = true;
+  if (!counts()) found->second.is_there = true;
   return found->second.values.data();
 }
 
 Gradients Gradients::staging(const std::map<std::string, Shape>& shapes) {
-  std::map<std::string, Shape> missing;
-  for (const auto& [name, shape] : shapes)
-    if (const auto found = entries_.find(name); found == entries_.end() || found->second.is_there) missing.emplace(name, shape);
   Gradients gradients;
-  gradients.reserve(missing);
+  for (const auto& [name, shape] : shapes) {
+    const auto found = entries_.find(name);
+    const bool is_missing = found == entries_.end() || found->second.is_there;
+    if (is_missing || counts()) gradients.entries_.emplace(name, Entry{shape, is_missing ? room_for(name, shape) : AlignedFloats(0)});
+  }
   for (const auto& [name, shape] : shapes)
-    if (const auto found = entries_.find(name); found != entries_.end() && !found->second.is_there)
+    if (const auto found = entries_.find(name); found != entries_.end() && !found->second.is_there && !counts())
       gradients.entries_.insert(entries_.extract(found));
   return gradients;
 }
@@ -60,7 +69,7 @@ void Gradients::add(Gradients& more) noexcept {
     if (!entry.is_there)
       std::swap(entry, found->second);
     else
-      for (std::size_t i = 0; i < entry.values.size(); ++i) entry.values[i] += found->second.values[i];
+      for (std::size_t i = 0; i < entry.values.size(); ++i) entry.values.data()[i] += found->second.values.data()[i];
   }
   entries_.merge(more.entries_);
 }
@@ -69,10 +78,10 @@ void Gradients::zero() {
   for (auto& [name, entry] : entries_) entry.is_there = false;
 }
 
-std::map<std::string, Shape> Gradients::shapes() const {
+std::map<std::string, Shape> Gradients::shapes(bool with_room) const {
   std::map<std::string, Shape> shapes;
   for (const auto& [name, entry] : entries_)
-    if (entry.is_there) shapes.emplace(name, entry.shape);
+    if (entry.is_there || with_room) shapes.emplace(name, entry.shape);
   return shapes;
 }
 

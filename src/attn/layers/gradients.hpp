@@ -4,8 +4,8 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <vector>
 
+#include "attn/tensor/aligned.hpp"
 #include "attn/tensor/state.hpp"
 
 namespace attn::detail {
@@ -20,8 +20,8 @@ class Gradients {
   /// As at(), but not zeroed, for callers that overwrite every value.
   float* fill(const std::string& name);
   const float* find(const std::string& name) const;
-  /// Returns room for a backward, so that at() and fill() need no memory; add() returns it. Takes it from names without a gradient. If it throws
-  /// MEMORY, nothing has changed.
+  /// Returns room for a backward, so that at() and fill() need no memory; add() returns it. Takes it from names without a gradient, except in a
+  /// dry run. If it throws MEMORY, nothing has changed.
   Gradients staging(const std::map<std::string, Shape>& shapes);
   /// Takes over memory for new names and allocates none.
   void add(Gradients& more) noexcept;
@@ -29,12 +29,13 @@ class Gradients {
   void zero();
   void clear() { entries_.clear(); }
 
-  std::map<std::string, Shape> shapes() const;
+  /// Of gradients, or of all names with room for one.
+  std::map<std::string, Shape> shapes(bool with_room = false) const;
 
  private:
   struct Entry {
     Shape shape;
-    std::vector<float> values;
+    AlignedFloats values;
     bool is_there = false;
   };
   std::map<std::string, Entry> entries_;

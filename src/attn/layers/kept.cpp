@@ -1,6 +1,7 @@
 #include "attn/layers/kept.hpp"
 
 #include <algorithm>
+#include <type_traits>
 
 namespace attn::detail {
 
@@ -17,12 +18,12 @@ void KeptAttentionCall::keep(MaskView& mask, Copy& copy) {
   const Shape& shape = mask.shape;
   const std::size_t size = static_cast<std::size_t>(checked_size(shape, "backward", "mask"));
   const auto copy_all = [&](const auto* from, auto& to) {
-    to.reserve(size);
+    to = std::remove_reference_t<decltype(to)>(size);
     std::array<std::int64_t, Shape::kMaxRank> at{};
-    for (std::size_t i = 0; i < size; ++i) {
+    for (std::size_t i = 0; i < size && !counts(); ++i) {
       std::ptrdiff_t place = 0;
       for (std::size_t axis = 0; axis < shape.rank(); ++axis) place += static_cast<std::ptrdiff_t>(at[axis]) * mask.step(axis);
-      to.push_back(from[place]);
+      to.data()[i] = from[place];
       for (std::size_t axis = shape.rank(); axis-- > 0 && ++at[axis] == shape[axis];) at[axis] = 0;
     }
   };
@@ -43,7 +44,7 @@ void CaptureBuffers::keep(float*& place, float* kept, std::size_t size) {
 }
 
 void CaptureBuffers::copy() const {
-  for (const auto& [from, to, size] : copies_) std::copy_n(from, size, to);
+  for (const auto& [from, to, size] : copies_) copy_values(from, size, to);
 }
 
 KeptEncoder::KeptEncoder(const EncoderPlan& plan, const ForwardRandom& from)
@@ -51,8 +52,8 @@ KeptEncoder::KeptEncoder(const EncoderPlan& plan, const ForwardRandom& from)
 
 float* copy_rows(const TensorView& x, float* to) {
   const Rows rows(x);
-  for (std::size_t row = 0; row < rows.count(); ++row) to = std::copy_n(rows[row], rows.width(), to);
-  return to;
+  for (std::size_t row = 0; row < rows.count() && !counts(); ++row) std::copy_n(rows[row], rows.width(), to + row * rows.width());
+  return to + rows.count() * rows.width();
 }
 
 }  // namespace attn::detail

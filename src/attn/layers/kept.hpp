@@ -22,7 +22,7 @@ struct KeptAttention {
   float *q = nullptr, *k = nullptr, *v = nullptr, *merged = nullptr;  ///< (B,H,L,D), (B,Hkv,S,D), (B,Hkv,S,Dv), (B·L,H·Dv)
   Dropout dropout = {};
   PositionBias position_bias = {};
-  MergedPatch patch = {};  ///< `values` only marks that the caller replaced the heads' results
+  AttentionPatch patch = {};  ///< `values` only marks that the caller replaced the heads' results
 };
 
 /// A spec with copies of masks and runs: the caller's may be gone by the backward.
@@ -37,8 +37,8 @@ class KeptAttentionCall {
 
  private:
   struct Copy {
-    std::vector<std::uint8_t> flags;
-    std::vector<float> values;
+    AlignedArray<std::uint8_t> flags;
+    AlignedFloats values;
   };
   static void keep(MaskView& mask, Copy& copy);
   std::array<Copy, 2> copies_;

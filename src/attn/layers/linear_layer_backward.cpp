@@ -16,7 +16,7 @@ void Linear::backward(const float* grad, const float* x, std::int64_t rows, cons
   if (to.grad_x != nullptr) multiply_by_weight(float32()->weight(), out, in, grad, count, to.grad_x, scratch);
   if (to.grad_weight != nullptr) {
     if (rows == 0)
-      std::fill_n(to.grad_weight, in * out, 0.0F);
+      fill_zeros(to.grad_weight, in * out);
     else
       multiply_transposed({grad, {rows, out_}}, {rows_with_gradient(grad, out, x, in, count, scratch), {rows, in_}}, to.grad_weight, scratch);
   }

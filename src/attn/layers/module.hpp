@@ -256,7 +256,7 @@ class Module {
   /// Returns the random numbers for this forward and advances to those for the next.
   detail::ForwardRandom next_random() const {
     detail::ForwardRandom now = random_;
-    if (random_.training) ++random_.step;
+    if (random_.training && !detail::counts()) ++random_.step;
     return now;
   }
   /// Whether a forward saves the data for backward().

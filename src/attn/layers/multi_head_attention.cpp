@@ -4,6 +4,7 @@
 
 #include "attn/kernels/kernels.hpp"
 #include "attn/ops/attention_core.hpp"
+#include "attn/tensor/host.hpp"
 #include "attn/tensor/rows.hpp"
 
 namespace attn {
@@ -21,7 +22,7 @@ std::int64_t quotient(std::string_view name, std::int64_t value, std::string_vie
 
 /// (B,S,width) -> (B,S+extra,width) with the learned and the zero row.
 void append_rows(const float* from, std::int64_t B, std::int64_t S, std::int64_t width, const std::vector<float>& learned, bool zero, float* to) {
-  for (std::int64_t b = 0; b < B; ++b) {
+  for (std::int64_t b = 0; b < B && !detail::counts(); ++b) {
     to = std::copy_n(from + b * S * width, S * width, to);
     to = std::copy(learned.begin(), learned.end(), to);
     if (zero) to = std::fill_n(to, width, 0.0F);
@@ -33,7 +34,7 @@ void join_heads(const TensorView& past, const detail::Heads<const float>& x, std
                 float* to) {
   const detail::Rows past_rows(past);
   const std::int64_t before = past.data != nullptr ? past.shape.back(1) : 0;
-  for (std::int64_t b = 0; b < B; ++b)
+  for (std::int64_t b = 0; b < B && !detail::counts(); ++b)
     for (std::int64_t h = 0; h < H; ++h) {
       for (std::int64_t i = 0; i < before; ++i) to = std::copy_n(past_rows[static_cast<std::size_t>((b * H + h) * before + i)], width, to);
       for (std::int64_t i = 0; i < rows; ++i) to = std::copy_n(x.at(b, h, i), width, to);
@@ -104,24 +105,18 @@ void MultiHeadAttention::visit_parameters(detail::ParameterVisitor& visitor) {
 
 detail::AttentionPlan MultiHeadAttention::plan(const TensorView& query, const TensorView& key, const TensorView& value,
                                                const AttentionOptions& options) const {
-  MemoryEstimate memory(kMultiHeadAttentionOp);
-  detail::AttentionPlan plan = this->plan(kMultiHeadAttentionOp, query, key, value, options, {}, memory);
+  detail::AttentionPlan plan = this->plan(kMultiHeadAttentionOp, query, key, value, options, {});
   if (options.dropout) detail::check_dropout(kMultiHeadAttentionOp, *options.dropout);
   if (options.for_backward) detail::check_float32(kMultiHeadAttentionOp, "for_backward", is_quantized());
   if (options.for_backward && options.past)
     detail::fail(ErrorCode::unsupported, kMultiHeadAttentionOp, "for_backward", {"a forward of all tokens at once, without a past"},
                  {"given with a past"});
-  if (keeps(options.for_backward)) {
-    const detail::AttentionSizes& sizes = plan.sizes;
-    memory.add("kept queries, q and merged heads", {sizes.B, sizes.L, options_.embed_dim + H_ * (D_ + Dv_)});
-    memory.add("kept keys and values, k and v", {sizes.B, sizes.S, key_.in_features() + value_.in_features() + Hkv_ * (D_ + Dv_)});
-  }
-  memory.check();
+  detail::check_memory(kMultiHeadAttentionOp, [&] { run(plan, query, key, value, options, detail::counted_buffers(plan)); });
   return plan;
 }
 
 detail::AttentionPlan MultiHeadAttention::plan(std::string_view op, const TensorView& query, const TensorView& key, const TensorView& value,
-                                               const AttentionOptions& options, std::span<const detail::SequenceGroup> runs, MemoryEstimate& memory,
+                                               const AttentionOptions& options, std::span<const detail::SequenceGroup> runs,
                                                std::int64_t cached) const {
   const std::size_t rank = query.shape.rank();
   const auto check = [&](std::string_view name, const TensorView& x, std::int64_t width, const char* length) {
@@ -161,14 +156,7 @@ detail::AttentionPlan MultiHeadAttention::plan(std::string_view op, const Tensor
   Shape output = query.shape;
   output[rank - 1] = options_.out_proj ? options_.embed_dim : H_ * Dv_;
 
-  const int copies = extra > 0 ? 2 : 1;
-  memory.add("projected queries", {B, sizes.L, H_ * D_});
-  for (int i = 0; i < copies; ++i) {
-    memory.add("projected keys", {B, S + extra, Hkv_ * D_});
-    memory.add("projected values", {B, S + extra, Hkv_ * Dv_});
-  }
-  memory.add("merged heads", {B, sizes.L, H_ * Dv_});
-  return {op, spec, sizes, output, memory};
+  return {op, spec, sizes, output};
 }
 
 std::int64_t MultiHeadAttention::check_past(std::string_view op, const KeyValueView& past, std::size_t rank, std::int64_t B) const {
@@ -211,8 +199,11 @@ void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView
   float* const k_proj = scratch.take(k_size);
   float* const v_proj = scratch.take(v_size);
   project(query, key, value, q_proj, k_proj, v_proj, scratch);
+  if (detail::kIsNative && run.patch.q_proj != nullptr) detail::copy_values(run.patch.q_proj, q_size, q_proj);
+  if (detail::kIsNative && run.patch.k_proj != nullptr) detail::copy_values(run.patch.k_proj, k_size, k_proj);
+  if (detail::kIsNative && run.patch.v_proj != nullptr) detail::copy_values(run.patch.v_proj, v_size, v_proj);
   const auto copy = [&](TraceName name, const float* from, std::size_t count) {
-    if (float* to = buffers.of(name)) std::copy_n(from, count, to);
+    if (float* to = buffers.of(name)) detail::copy_values(from, count, to);
   };
   copy(TraceName::q_proj, q_proj, q_size);
   copy(TraceName::k_proj, k_proj, k_size);
@@ -228,12 +219,14 @@ void MultiHeadAttention::run(const detail::AttentionPlan& plan, const TensorView
   const KeysAndValues all = keys_and_values(spec, sizes, run, k_proj, v_proj, buffers, scratch);
   float* const merged = options_.out_proj ? scratch.take(size_of(B * L, H * Dv)) : buffers.output;
   attend(spec, sizes, run, runs, q_proj, all, merged, buffers, scratch);
+  if (detail::kIsNative && run.patch.weights != nullptr) attend_with(run.patch.weights, spec, sizes, all, merged, buffers);
 
   if (float* to = buffers.of(TraceName::context)) detail::copy_heads(detail::heads_in_rows<const float>(merged, L, H, Dv), B, H, L, Dv, to);
-  if (run.patch.values != nullptr) std::copy_n(run.patch.values, size_of(B * L, H * Dv), merged);
-  for (std::int64_t i = 0; i < B * L * H && run.patch.head_mask != nullptr; ++i)
+  if (run.patch.values != nullptr) detail::copy_values(run.patch.values, size_of(B * L, H * Dv), merged);
+  for (std::int64_t i = 0; i < B * L * H && run.patch.head_mask != nullptr && !detail::counts(); ++i)
     kernels::best().scale_row(merged + i * Dv, run.patch.head_mask[i % H], merged + i * Dv, size_of(1, Dv));
   project_output(plan, run, merged, buffers, scratch);
+  if (detail::counts()) return;
 
   copy(TraceName::merged, merged, size_of(B * L, H * Dv));
   if (float* to = buffers.of(TraceName::q)) detail::copy_heads(detail::heads_in_rows<const float>(q_proj, L, H, D), B, H, L, D, to);
@@ -309,6 +302,33 @@ void MultiHeadAttention::attend(const detail::AttentionSpec& spec, const detail:
   }
 }
 
+/// merged[b,i,h] = Σ_j weights[b,h,i,j] v[b,j,h·Hkv/H]
+void MultiHeadAttention::attend_with(const float* weights, const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes,
+                                     const KeysAndValues& all, float* merged, const detail::AttentionBuffers& buffers) const {
+  if (detail::counts()) return;
+  const std::size_t count = size_of(sizes.B * H_, sizes.L * sizes.S), width = size_of(1, Dv_);
+  for (float* const to : {buffers.weights, buffers.of(TraceName::weights)})
+    if (to != nullptr) std::copy_n(weights, count, to);
+  const kernels::KernelTable& kernel = kernels::best(spec.reproducible);
+  const detail::Heads<float> heads = detail::heads_in_rows(merged, sizes.L, H_, Dv_);
+  float* terms = buffers.of(TraceName::weighted_values);
+  for (std::int64_t b = 0; b < sizes.B; ++b)
+    for (std::int64_t h = 0; h < H_; ++h)
+      for (std::int64_t i = 0; i < sizes.L; ++i) {
+        float* const sum = heads.at(b, h, i);
+        std::fill_n(sum, width, 0.0F);
+        for (std::int64_t j = 0; j < sizes.S; ++j) {
+          const float* const value = all.values.at(b, h * Hkv_ / H_, j);
+          kernel.add_scaled_row(value, *weights, sum, width);
+          if (terms != nullptr) {
+            kernel.scale_row(value, *weights, terms, width);
+            terms += width;
+          }
+          ++weights;
+        }
+      }
+}
+
 /// output (B,L,E) = merged Wᵀ + b
 void MultiHeadAttention::project_output(const detail::AttentionPlan& plan, const Run& run, const float* merged,
                                         const detail::AttentionBuffers& buffers, detail::Scratch& scratch) const {
@@ -323,7 +343,7 @@ void MultiHeadAttention::project_output(const detail::AttentionPlan& plan, const
   if (options_.out_proj)
     out_.forward(merged, rows, buffers.output, scratch, &finish_ref);
   else
-    for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row) finish(row, 0);
+    for (std::size_t row = 0; row < static_cast<std::size_t>(rows) && !detail::counts(); ++row) finish(row, 0);
 }
 
 Trace MultiHeadAttention::available_parts(std::string_view op, Trace asked) const {
@@ -358,6 +378,7 @@ void MultiHeadAttention::project_positions(const float* x, std::int64_t rows, fl
   if (parts.p2c) (parts.shares_projections ? query_ : position_query_).forward(x, rows, queries, scratch);
   if (!parts.c2p) return;
   (parts.shares_projections ? key_ : position_key_).forward(x, rows, keys, scratch);
+  if (detail::counts()) return;
   kernels::pack(keys, static_cast<std::ptrdiff_t>(width), 1, size_of(rows, 1), size_of(width, 1), kernels::best(is_quantized()).nr, key_panels);
 }
 

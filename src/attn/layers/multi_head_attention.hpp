@@ -45,9 +45,12 @@ struct AttentionDefaults {
 };
 
 /// Changes that a caller makes before W_O; null for none.
-struct MergedPatch {
+struct AttentionPatch {
   const float* head_mask = nullptr;  ///< (H), factor for the result of each head
   const float* values = nullptr;     ///< (B,L,H·Dv), replaces the heads' results
+  /// (B,L,H·D), (B,S,Hkv·D) and (B,S,Hkv·Dv) of the call's own tokens; replace the projections before head norms and RoPE.
+  const float *q_proj = nullptr, *k_proj = nullptr, *v_proj = nullptr;
+  const float* weights = nullptr;  ///< (B,H,L,S), replaces the attention weights; without a cache only
 };
 
 }  // namespace detail
@@ -298,11 +301,10 @@ class MultiHeadAttention : public Module {
   void project_positions_backward(const detail::RelativePositions& relative, const float* of_keys, const float* of_queries, const std::string& prefix,
                                   detail::Gradients& gradients, float* of_x, detail::Scratch& scratch) const;
 
-  /// plan() for an enclosing layer, which checks the memory after adding its own. runs as in AttentionSpec.
+  /// plan() for an enclosing layer, which checks the memory. runs as in AttentionSpec.
   /// `cached`: number of earlier keys in a KeyValueCache.
   detail::AttentionPlan plan(std::string_view op, const TensorView& query, const TensorView& key, const TensorView& value,
-                             const AttentionOptions& options, std::span<const detail::SequenceGroup> runs, MemoryEstimate& memory,
-                             std::int64_t cached = 0) const;
+                             const AttentionOptions& options, std::span<const detail::SequenceGroup> runs, std::int64_t cached = 0) const;
   /// Checks the shape of a past and returns its length.
   std::int64_t check_past(std::string_view op, const KeyValueView& past, std::size_t rank, std::int64_t B) const;
   /// Returns the spec of a call with the layer's defaults filled in.
@@ -316,7 +318,7 @@ class MultiHeadAttention : public Module {
     std::size_t layer = 0;  ///< of the cache
     std::optional<KeyValueView> past = std::nullopt;
     detail::PositionBias position_bias = {};
-    detail::MergedPatch patch = {};
+    detail::AttentionPatch patch = {};
     const parallel::TaskRef* finish_row = nullptr;  ///< called for each row of the output once it is written; may modify the row
   };
   void run(const detail::AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value, const Run& run,
@@ -329,21 +331,25 @@ class MultiHeadAttention : public Module {
                                 const float* v_proj, const detail::AttentionBuffers& buffers, detail::Scratch& scratch) const;
   void attend(const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, const Run& run, std::span<const detail::SequenceGroup> runs,
               const float* q_proj, const KeysAndValues& all, float* merged, const detail::AttentionBuffers& buffers, detail::Scratch& scratch) const;
+  /// Replaces the weights, and what follows from them, by the caller's.
+  void attend_with(const float* weights, const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, const KeysAndValues& all,
+                   float* merged, const detail::AttentionBuffers& buffers) const;
   void project_output(const detail::AttentionPlan& plan, const Run& run, const float* merged, const detail::AttentionBuffers& buffers,
                       detail::Scratch& scratch) const;
 
+  /// run_backward() without its effect on the layer.
+  detail::Gradients gradients_of(const detail::MultiHeadAttentionBackwardPlan& plan, const TensorView& grad,
+                                 const detail::MultiHeadAttentionGradientBuffers& to) const;
   struct Kept;
   void run_for_backward(const detail::AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value, const Run& run,
                         const detail::AttentionBuffers& buffers, detail::Scratch& scratch) const;
   /// Returns how many floats of q, k, v and merged a forward of these sizes saves for backward.
-  std::size_t kept_size(const detail::AttentionSizes& sizes) const;
+  std::uint64_t kept_size(const detail::AttentionSizes& sizes) const;
   /// Points q, k, v and merged of `kept` to consecutive memory that begins at `to`; returns the end.
   float* place_kept(const detail::AttentionSizes& sizes, detail::KeptAttention& kept, float* to) const;
   /// Makes a run with these traces store q, k, v and merged in `kept`.
   void keep(const detail::AttentionSizes& sizes, const detail::KeptAttention& kept, std::array<float*, kTraceNames.size()>& trace,
             detail::CaptureBuffers& places) const;
-  /// Adds the work space of backward().
-  void add_backward_memory(const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, MemoryEstimate& memory) const;
   /// grad (B·L,E). Writes the gradients of parameters to `gradients` if it has room for them, and those of inputs to
   /// grad_query, grad_key and grad_value; if key and value are the query, grad_query gets the sum of all three. With
   /// runs there are no traces of shape (L,S).

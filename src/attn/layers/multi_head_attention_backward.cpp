@@ -28,8 +28,8 @@ struct MultiHeadAttention::Kept {
   AlignedFloats numbers = {};
 };
 
-std::size_t MultiHeadAttention::kept_size(const detail::AttentionSizes& sizes) const {
-  return size_of(sizes.B * sizes.L, H_ * (D_ + Dv_)) + size_of(sizes.B * sizes.S, Hkv_ * (D_ + Dv_));
+std::uint64_t MultiHeadAttention::kept_size(const detail::AttentionSizes& sizes) const {
+  return std::uint64_t{size_of(sizes.B * sizes.L, H_ * (D_ + Dv_))} + size_of(sizes.B * sizes.S, Hkv_ * (D_ + Dv_));
 }
 
 void MultiHeadAttention::run_for_backward(const detail::AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value,
@@ -59,7 +59,7 @@ void MultiHeadAttention::run_for_backward(const detail::AttentionPlan& plan, con
   keep(plan.sizes, attention, with_kept.trace, places);
   this->run(plan, query, key, value, run, with_kept, scratch);
   places.copy();
-  share_gradients()->kept = std::move(kept);
+  if (!detail::counts()) share_gradients()->kept = std::move(kept);
 }
 
 float* MultiHeadAttention::place_kept(const detail::AttentionSizes& sizes, detail::KeptAttention& kept, float* to) const {
@@ -79,48 +79,41 @@ void MultiHeadAttention::keep(const detail::AttentionSizes& sizes, const detail:
   places.keep(place(TraceName::merged), kept.merged, size_of(sizes.B * sizes.L, H_ * Dv_));
 }
 
-void MultiHeadAttention::add_backward_memory(const detail::AttentionSpec& spec, const detail::AttentionSizes& sizes, MemoryEstimate& memory) const {
-  const std::int64_t widest = std::max({options_.embed_dim, key_.in_features(), value_.in_features()});
-  // Of merged heads, q, k, v and inputs, and copies with non-finite rows zeroed.
-  memory.add("gradients inside", {sizes.B, sizes.L, H_ * (2 * D_ + 2 * Dv_) + options_.embed_dim + widest});
-  if (!query_norm_.is_identity()) memory.add("queries and keys before their norms", {4, std::max(sizes.B * sizes.L, sizes.B * sizes.S), H_ * D_});
-  memory.add("gradients of keys and values", {sizes.B, sizes.S, Hkv_ * (D_ + Dv_) + 2 * widest});
-  // A product of two arrays of rows packs one and transposes the other; a weight is packed transposed.
-  memory.add("work space of products", {sizes.B, std::max(sizes.L, sizes.S), 2 * (widest + H_ * std::max(D_, Dv_) + 32)});
-  memory.add("a weight, packed", {widest + 32, H_ * std::max(D_, Dv_) + 32});
-  detail::add_backward_memory(spec, sizes, false, memory);
-}
-
 detail::MultiHeadAttentionBackwardPlan MultiHeadAttention::plan_backward(const TensorView& grad, const BackwardOptions& options) const {
   const Kept& kept = this->kept<Kept>(kMultiHeadAttentionBackwardOp);
   if (grad.shape != kept.output) detail::fail(ErrorCode::shape, kMultiHeadAttentionBackwardOp, "grad", {kept.output}, {grad.shape});
   detail::AttentionSpec spec = kept.call.spec;
   spec.trace = detail::available_traces(kMultiHeadAttentionBackwardOp, options.trace, Trace::of_attention(), "those of attention, q_proj to output");
-  MemoryEstimate of_forward(kMultiHeadAttentionBackwardOp), memory(kMultiHeadAttentionBackwardOp);
   detail::MultiHeadAttentionBackwardPlan plan{.query = kept.query,
                                               .key = kept.key,
                                               .value = kept.value,
                                               .has_key_and_value = !kept.attention.is_self,
-                                              .attention = {kMultiHeadAttentionBackwardOp, spec, kept.call.sizes, kept.output, of_forward}};
-  memory.add("grad_query", plan.query);
-  if (plan.has_key_and_value) memory.add("grad_key", plan.key);
-  if (plan.has_key_and_value) memory.add("grad_value", plan.value);
-  for (std::size_t i = 0; i < plan.attention.trace_shapes.size(); ++i)
-    if (spec.trace.has(static_cast<TraceName>(i))) memory.add(kTraceNames[i], plan.attention.trace_shapes[i]);
-  for (const auto& [name, shape] : parameter_shapes()) memory.add(name, shape);
-  add_backward_memory(spec, kept.call.sizes, memory);
-  memory.check();
+                                              .attention = {kMultiHeadAttentionBackwardOp, spec, kept.call.sizes, kept.output}};
+  detail::check_memory(kMultiHeadAttentionBackwardOp, [&] {
+    detail::MultiHeadAttentionGradientBuffers to{.grad_query = detail::counted(plan.query, "grad_query")};
+    if (plan.has_key_and_value) to.grad_key = detail::counted(plan.key, "grad_key");
+    if (plan.has_key_and_value) to.grad_value = detail::counted(plan.value, "grad_value");
+    for (std::size_t i = 0; i < plan.attention.trace_shapes.size(); ++i)
+      if (spec.trace.has(static_cast<TraceName>(i))) to.trace[i] = detail::counted(plan.attention.trace_shapes[i], kTraceNames[i]);
+    gradients_of(plan, grad, to);
+  });
   return plan;
 }
 
 void MultiHeadAttention::run_backward(const detail::MultiHeadAttentionBackwardPlan& plan, const TensorView& grad,
                                       const detail::MultiHeadAttentionGradientBuffers& to) {
+  detail::Gradients gradients = gradients_of(plan, grad, to);
+  share_gradients()->gradients.add(gradients);
+  share_gradients()->kept.reset();
+}
+
+detail::Gradients MultiHeadAttention::gradients_of(const detail::MultiHeadAttentionBackwardPlan& plan, const TensorView& grad,
+                                                   const detail::MultiHeadAttentionGradientBuffers& to) const {
   const Kept& kept = this->kept<Kept>(kMultiHeadAttentionBackwardOp);
   detail::Gradients gradients = share_gradients()->gradients.staging(parameter_shapes());
   detail::Scratch scratch = this->scratch();
   backward(plan.attention.spec, plan.attention.sizes, kept.attention, detail::without_gaps(grad, scratch), "", gradients, to, scratch);
-  share_gradients()->gradients.add(gradients);
-  share_gradients()->kept.reset();
+  return gradients;
 }
 
 class MultiHeadAttention::Backward {
@@ -165,7 +158,7 @@ class MultiHeadAttention::Backward {
   static std::size_t count(std::int64_t value) { return static_cast<std::size_t>(value); }
   float* trace(TraceName name) const { return to_.trace[static_cast<std::size_t>(name)]; }
   void copy(TraceName name, const float* from, std::size_t size) const {
-    if (float* const out = trace(name)) std::copy_n(from, size, out);
+    if (float* const out = trace(name)) detail::copy_values(from, size, out);
   }
   void copy_heads(TraceName name, const detail::Heads<float>& from, std::int64_t heads, std::int64_t rows, std::int64_t width) const {
     if (float* const out = trace(name)) detail::copy_heads({from.data, from.batch, from.head, from.row}, B_, heads, rows, width, out);
@@ -214,7 +207,7 @@ const float* MultiHeadAttention::Backward::unpatch(const float* of_merged) {
   if (kept_.patch.values != nullptr || kept_.patch.head_mask != nullptr) {
     const std::size_t merged_size = size_of(B_ * L_, H_ * Dv_);
     float* const of_heads = scratch_.take(merged_size);
-    for (std::size_t i = 0; i < merged_size; ++i) {
+    for (std::size_t i = 0; i < merged_size && !detail::counts(); ++i) {
       const std::size_t head = i / count(Dv_) % count(H_);
       of_heads[i] = kept_.patch.values != nullptr ? 0.0F : of_merged[i] * kept_.patch.head_mask[head];
     }
@@ -234,8 +227,8 @@ void MultiHeadAttention::Backward::heads_backward(const float* of_merged) {
   const std::size_t relative_size = relative_ != nullptr ? size_of(relative_->count, relative_->width) : 0;
   of_position_keys_ = scratch_.take(relative_size);
   of_position_queries_ = scratch_.take(relative_size);
-  std::fill_n(of_position_keys_, relative_size, 0.0F);
-  std::fill_n(of_position_queries_, relative_size, 0.0F);
+  detail::fill_zeros(of_position_keys_, relative_size);
+  detail::fill_zeros(of_position_queries_, relative_size);
   std::int64_t start = 0;
   for (const auto& [sequences, length] : runs_) {
     detail::AttentionSizes part = sizes_;
@@ -289,7 +282,7 @@ void MultiHeadAttention::Backward::take_off_appended(float* rows, std::int64_t w
           kernels::best().add_row(sum, rows + (b * count(S_) + count(given_)) * count(width), sum, count(width));
         },
         bias, scratch_);
-  for (std::int64_t b = 1; b < B_; ++b) std::copy_n(rows + b * S_ * width, given_ * width, rows + b * given_ * width);
+  for (std::int64_t b = 1; b < B_ && !detail::counts(); ++b) std::copy_n(rows + b * S_ * width, given_ * width, rows + b * given_ * width);
 }
 
 void MultiHeadAttention::Backward::rotate_back() {
@@ -335,7 +328,7 @@ void MultiHeadAttention::Backward::projections_backward() {
     if (layer_.options_.bias)
       bias = form == Form::separate ? gradients_.fill(prefix_ + letter + ".bias") : part_of(gradients_.fill(prefix_ + "in_proj_bias"), count(E_));
     linear->backward(of_y, x, rows, {grad_x, weight, bias}, scratch_);
-    if (is_self && i > 0) kernels::best().add_row(to_.grad_query, more, to_.grad_query, size_of(B_ * L_, E_));
+    if (is_self && i > 0 && !detail::counts()) kernels::best().add_row(to_.grad_query, more, to_.grad_query, size_of(B_ * L_, E_));
   }
 }
 
@@ -370,11 +363,12 @@ void MultiHeadAttention::project_positions_backward(const detail::RelativePositi
       float* const bias = gradients.fill(prefix + "in_proj_bias");
       shared.backward(grad, relative.x, relative.count, {more, weight != nullptr ? of_weight : nullptr, bias != nullptr ? of_bias : nullptr},
                       scratch);
+      if (detail::counts()) return;
       if (weight != nullptr) kernel.add_row(weight + part * weight_size, of_weight, weight + part * weight_size, weight_size);
       float* const of_part = bias != nullptr ? bias + part * static_cast<std::size_t>(width) : nullptr;
       if (bias != nullptr) kernel.add_row(of_part, of_bias, of_part, static_cast<std::size_t>(width));
     }
-    if (of_x == nullptr) return;
+    if (of_x == nullptr || detail::counts()) return;
     detail::drop_rows(relative.dropout, more, relative.count, 1, E);
     kernel.add_row(of_x, more, of_x, x_size);
   };

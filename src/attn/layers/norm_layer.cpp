@@ -9,7 +9,7 @@ namespace attn::detail {
 
 void Norm::forward(const float* x, std::int64_t rows, float* y) const {
   if (is_identity_) {
-    if (x != y) std::copy_n(x, rows * width_, y);
+    if (x != y) copy_values(x, static_cast<std::size_t>(rows * width_), y);
     return;
   }
   const TensorView view{x, {rows, shape()[0]}}, weight{weight_.data(), shape()}, bias{bias_.data(), shape()};
@@ -22,7 +22,9 @@ void Norm::forward(const float* x, std::int64_t rows, float* y) const {
 void Norm::forward_row(const float* x, float* y) const {
   if (is_identity_) return static_cast<void>(x != y ? std::copy_n(x, width_, y) : y);
   const kernels::KernelTable& kernel = kernels::best(reproducible_);
-  if (kind_ == NormKind::rms_norm)
+  if (is_scale_)
+    kernel.multiply_row(x, weight_.data(), y, weight_.size());
+  else if (kind_ == NormKind::rms_norm)
     kernel.rms_norm_row(x, weight_.data(), eps_, y, weight_.size());
   else
     kernel.layer_norm_row(x, weight_.data(), has_bias_ ? bias_.data() : nullptr, eps_, y, weight_.size());

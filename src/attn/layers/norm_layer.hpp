@@ -39,6 +39,13 @@ class Norm {
     return norm;
   }
 
+  /// Only multiplies by the weight (LayerScale, Touvron et al. 2021). It has no gradient.
+  static Norm scale(std::int64_t width) {
+    Norm norm(NormKind::rms_norm, width, false, 0);
+    norm.is_scale_ = true;
+    return norm;
+  }
+
   bool is_identity() const { return is_identity_; }
   /// Files have the weight minus `offset`.
   void set_offset(float offset) { offset_ = offset; }
@@ -60,7 +67,7 @@ class Norm {
 
   NormKind kind_ = NormKind::layer_norm;
   std::int64_t width_ = 0;
-  bool has_bias_ = false, is_identity_ = false;
+  bool has_bias_ = false, is_identity_ = false, is_scale_ = false;
   bool reproducible_ = false;  ///< set with int8 weights: use kernels that give the same bits on all architectures
   float eps_ = 0, offset_ = 0;
   std::vector<float> weight_, bias_;

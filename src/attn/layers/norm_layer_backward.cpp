@@ -11,7 +11,7 @@ namespace attn::detail {
 void Norm::backward(const float* grad, const float* x, std::int64_t rows, const NormGradientBuffers& to, Scratch& scratch) const {
   const auto width = static_cast<std::size_t>(width_), count = static_cast<std::size_t>(rows);
   if (is_identity_) {
-    if (grad != to.grad_x) std::copy_n(grad, count * width, to.grad_x);
+    if (grad != to.grad_x) copy_values(grad, count * width, to.grad_x);
     return;
   }
   const Scratch::Frame frame(scratch);

@@ -84,7 +84,7 @@ void ParameterRef::get_quantized_row(std::size_t row, std::int8_t* q, float* sca
 
 namespace {
 
-std::size_t height_of(const ParameterRef& piece) { return static_cast<std::size_t>(piece.shape[0]); }
+std::size_t height_of(const ParameterRef& piece) { return piece.size() / piece.row_size(); }
 
 /// Calls set(piece, first row in the piece, rows of the piece).
 template <class Number, class Set>
@@ -116,6 +116,7 @@ std::size_t StateTensor::row_of(std::size_t piece, std::size_t row) const {
 }
 
 Shape StateTensor::shape() const {
+  if (own_shape.rank() > 0) return own_shape;
   Shape shape = pieces.front().shape;
   for (std::size_t piece = 1; piece < pieces.size(); ++piece) shape[0] += pieces[piece].shape[0];
   if (is_transposed) std::swap(shape[0], shape[1]);

@@ -80,6 +80,7 @@ struct StateTensor {
   std::vector<ParameterRef> pieces;
   bool is_transposed = false;  ///< (in,out), with the parameters stacked by columns
   std::size_t block = 0;       ///< if above 0: `block` rows of each piece in turn, as in GPT-NeoX
+  Shape own_shape = {};        ///< if not of rank 0: of a convolution, whose values are those of the weight
 
   Shape shape() const;
   std::size_t size() const;
@@ -89,7 +90,7 @@ struct StateTensor {
   /// Number of values that set_rows() needs at a time.
   std::size_t row_size() const { return is_transposed ? size() : pieces.front().row_size(); }
   bool is_quantized() const { return pieces.front().is_quantized(); }
-  bool can_be_int8() const { return pieces.front().can_be_int8(); }
+  bool can_be_int8() const { return own_shape.rank() == 0 && pieces.front().can_be_int8(); }
 
   // As in ParameterRef.
   void set_rows(std::size_t first, std::span<const float> rows) const;

@@ -29,7 +29,8 @@ void RotaryTable::rotate(float* x, std::size_t heads, std::size_t position, floa
 Rotary::Rotary(std::string_view op, const RotaryOptions& options, std::int64_t D) : options_(options) {
   if (D % 2 != 0) fail(ErrorCode::config, op, "rotary", {"an even number"}, {"has a head width of ", D});
   check_rotary_options(op, options, "rotary.theta", "rotary.offset");
-  frequency_ = rotary_frequencies(options.theta, static_cast<std::size_t>(D));
+  frequency_.resize(static_cast<std::size_t>(D / 2));
+  frequencies(options.theta, static_cast<std::size_t>(D), frequency_.size(), frequency_.data());
 }
 
 void Rotary::rotate(std::span<const Heads> parts, std::size_t rows, std::size_t length, std::int64_t first, Scratch& scratch) const {
@@ -45,7 +46,7 @@ void Rotary::rotate(std::span<const Heads> parts, std::size_t rows, std::size_t 
   const double cost = static_cast<double>(rows) * (kSinCosCost + 4 * static_cast<double>(heads)) * static_cast<double>(pairs);
   const unsigned workers = parallel::workers_for(rows, cost);
   const Scratch::Frame frame(scratch);
-  SinCos* const turns = take_turns(workers * pairs, scratch);
+  SinCos* const turns = scratch.take_as<SinCos>(workers * pairs);
   const RotaryPairs columns(options_, 2 * pairs);
   parallel::run(rows, workers, [&](std::size_t row, unsigned worker) noexcept {
     SinCos* const turn = turns + worker * pairs;

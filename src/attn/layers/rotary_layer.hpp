@@ -55,8 +55,4 @@ class Rotary {
   std::vector<double> frequency_;  // of each pair
 };
 
-inline SinCos* take_turns(std::size_t count, Scratch& scratch) {
-  return reinterpret_cast<SinCos*>(scratch.take(count * sizeof(SinCos) / sizeof(float)));
-}
-
 }  // namespace attn::detail

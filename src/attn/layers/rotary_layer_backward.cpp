@@ -8,7 +8,7 @@ void Rotary::rotate_back(const Heads& part, std::size_t rows, std::size_t length
   const double cost = static_cast<double>(rows) * (kSinCosCost + 4 * static_cast<double>(part.heads)) * static_cast<double>(pairs);
   const unsigned workers = parallel::workers_for(rows, cost);
   const Scratch::Frame frame(scratch);
-  SinCos* const turns = take_turns(workers * pairs, scratch);
+  SinCos* const turns = scratch.take_as<SinCos>(workers * pairs);
   const RotaryPairs columns(options_, 2 * pairs);
   parallel::run(rows, workers, [&](std::size_t row, unsigned worker) noexcept {
     const std::int64_t place = first + static_cast<std::int64_t>(row % length);

@@ -2,21 +2,23 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace attn::detail {
 namespace {
 
 template <class GradOf>
 const float* select(const GradOf& grad_of, std::size_t n, const float* x, std::size_t width, std::size_t rows, Scratch& scratch) {
-  float* copy = nullptr;
-  for (std::size_t row = 0; row < rows; ++row) {
+  float* const copy = scratch.take(rows, width);
+  bool is_copied = false;
+  for (std::size_t row = 0; row < rows && !counts(); ++row) {
     if (has_gradient(grad_of(row), n)) continue;
     const float* const values = x + row * width;
     if (std::all_of(values, values + width, [](float value) { return std::isfinite(value); })) continue;
-    if (copy == nullptr) std::copy_n(x, rows * width, copy = scratch.take(rows * width));
+    if (!std::exchange(is_copied, true)) std::copy_n(x, rows * width, copy);
     std::fill_n(copy + row * width, width, 0.0F);
   }
-  return copy != nullptr ? copy : x;
+  return is_copied ? copy : x;
 }
 
 }  // namespace

@@ -24,13 +24,9 @@ void TransformerClassifier::visit_parameters(detail::ParameterVisitor& visitor) 
 }
 
 detail::EncoderPlan TransformerClassifier::plan(const TensorView& x, const EncoderForwardOptions& options) const {
-  MemoryEstimate memory(kTransformerClassifierOp);
-  detail::EncoderPlan plan = encoder_.plan(kTransformerClassifierOp, x, options, {}, memory);
+  detail::EncoderPlan plan = encoder_.plan(kTransformerClassifierOp, x, options, {});
   if (plan.for_backward) detail::check_float32(kTransformerClassifierOp, "for_backward", is_quantized());
-  if (keeps(plan.for_backward)) encoder_.layers_.front().add_kept_memory(plan, memory);
-  memory.add("logits", logits_shape(plan));
-  if (options_.pooling != Pooling::none) memory.add("what is pooled", {plan.B, plan.E});
-  memory.check();
+  detail::check_memory(kTransformerClassifierOp, [&] { run(plan, x, detail::counted_buffers(plan), detail::counted(logits_shape(plan), "logits")); });
   return plan;
 }
 
@@ -43,15 +39,16 @@ Shape TransformerClassifier::logits_shape(const detail::EncoderPlan& plan) const
 
 void TransformerClassifier::run(const detail::EncoderPlan& plan, const TensorView& x, const detail::EncoderBuffers& buffers, float* logits) const {
   const detail::ForwardRandom random = next_random();
-  bool is_kept = false;
+  std::shared_ptr<detail::KeptEncoder> kept;
   if (keeps(plan.for_backward) && !is_quantized()) {
-    share_gradients()->kept = encoder_.run_and_keep(plan, x, random, {}, buffers);
-    is_kept = true;
+    kept = encoder_.run_and_keep(plan, x, random, {}, buffers);
+    if (!detail::counts()) share_gradients()->kept = kept;
+  } else {
+    encoder_.run(plan, x, random, {}, buffers);
   }
-  if (!is_kept) encoder_.run(plan, x, random, {}, buffers);
   detail::Scratch scratch = this->scratch();
   if (options_.pooling == Pooling::none) return classifier_.forward(buffers.output, plan.B * plan.L, logits, scratch);
-  float* const pooled = scratch.take(static_cast<std::size_t>(plan.B * plan.E));
+  float* const pooled = scratch.take(static_cast<std::uint64_t>(plan.B * plan.E));
   detail::pool(buffers.output, plan.B, plan.L, plan.E, options_.pooling, plan.padding(), plan.attention.spec.fully_masked, pooled, plan.E);
   classifier_.forward(pooled, plan.B, logits, scratch);
 }

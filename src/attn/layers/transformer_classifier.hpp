@@ -145,6 +145,9 @@ class TransformerClassifier : public Module {
   TransformerClassifier(detail::Uninitialized, const TransformerClassifierOptions& options);
   void visit_parameters(detail::ParameterVisitor& visitor) override;
 
+  /// run_backward() without its effect on the classifier.
+  detail::Gradients gradients_of(const TensorView& grad_logits, const detail::EncoderGradientBuffers& to) const;
+
   TransformerClassifierOptions options_;
   TransformerEncoder encoder_;
   detail::Linear classifier_;

@@ -19,15 +19,18 @@ detail::EncoderBackwardPlan TransformerClassifier::plan_backward(const TensorVie
   logits[logits.rank() - 1] = options_.num_classes;
   if (options_.pooling != Pooling::none) logits = logits.rank() == 3 ? Shape{kept.B, options_.num_classes} : Shape{options_.num_classes};
   if (grad_logits.shape != logits) detail::fail(ErrorCode::shape, kTransformerClassifierBackwardOp, "grad_logits", {logits}, {grad_logits.shape});
-  MemoryEstimate memory(kTransformerClassifierBackwardOp);
-  detail::EncoderBackwardPlan plan =
-      encoder_.layers_.front().plan_backward(kTransformerClassifierBackwardOp, kept, options, parameter_shapes(), memory);
-  if (options_.pooling != Pooling::none) memory.add("what is pooled and its gradient", {2, kept.B, kept.E});
-  memory.check();
+  detail::EncoderBackwardPlan plan = encoder_.layers_.front().plan_backward(kTransformerClassifierBackwardOp, kept, options);
+  detail::check_memory(kTransformerClassifierBackwardOp, [&] { gradients_of(grad_logits, detail::counted_buffers(plan)); });
   return plan;
 }
 
 void TransformerClassifier::run_backward(const TensorView& grad_logits, const detail::EncoderGradientBuffers& to) {
+  detail::Gradients gradients = gradients_of(grad_logits, to);
+  share_gradients()->gradients.add(gradients);
+  share_gradients()->kept.reset();
+}
+
+detail::Gradients TransformerClassifier::gradients_of(const TensorView& grad_logits, const detail::EncoderGradientBuffers& to) const {
   const auto& kept = this->kept<detail::KeptEncoder>(kTransformerClassifierBackwardOp);
   detail::Gradients gradients = share_gradients()->gradients.staging(parameter_shapes());
   detail::Scratch scratch = this->scratch();
@@ -45,8 +48,7 @@ void TransformerClassifier::run_backward(const TensorView& grad_logits, const de
     detail::pool_backward(of_pooled, kept.E, kept.output, kept.B, kept.L, kept.E, options_.pooling, padding, fully_masked, to.grad_x);
   }
   encoder_.backward(kept, "encoder.", gradients, to, scratch);
-  share_gradients()->gradients.add(gradients);
-  share_gradients()->kept.reset();
+  return gradients;
 }
 
 }  // namespace attn

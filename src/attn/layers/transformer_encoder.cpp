@@ -44,23 +44,22 @@ void TransformerEncoder::set_variant(const detail::LayerVariant& variant) {
 }
 
 detail::EncoderPlan TransformerEncoder::plan(const TensorView& x, const EncoderForwardOptions& options) const {
-  MemoryEstimate memory(kTransformerEncoderOp);
-  detail::EncoderPlan plan = this->plan(kTransformerEncoderOp, x, options, {}, memory);
+  detail::EncoderPlan plan = this->plan(kTransformerEncoderOp, x, options, {});
   if (plan.for_backward) detail::check_float32(kTransformerEncoderOp, "for_backward", is_quantized());
-  if (keeps(plan.for_backward)) layers_.front().add_kept_memory(plan, memory);
-  memory.check();
+  detail::check_memory(kTransformerEncoderOp, [&] { run(plan, x, detail::counted_buffers(plan)); });
   return plan;
 }
 
 detail::EncoderPlan TransformerEncoder::plan(std::string_view op, const TensorView& x, const EncoderForwardOptions& options,
-                                             std::span<const detail::SequenceGroup> runs, MemoryEstimate& memory, KeyValueCache* cache) const {
-  return layers_.front().plan(op, static_cast<std::int64_t>(depth()), x, options, runs, memory, cache);
+                                             std::span<const detail::SequenceGroup> runs, KeyValueCache* cache) const {
+  return layers_.front().plan(op, static_cast<std::int64_t>(depth()), x, options, runs, cache);
 }
 
 void TransformerEncoder::run(const detail::EncoderPlan& plan, const TensorView& x, const detail::EncoderBuffers& buffers) const {
   const detail::ForwardRandom random = next_random();
   if (keeps(plan.for_backward) && !is_quantized()) {
-    share_gradients()->kept = run_and_keep(plan, x, random, {}, buffers);
+    std::shared_ptr<detail::KeptEncoder> kept = run_and_keep(plan, x, random, {}, buffers);
+    if (!detail::counts()) share_gradients()->kept = std::move(kept);
     return;
   }
   run(plan, x, random, {}, buffers);
@@ -71,7 +70,7 @@ void TransformerEncoder::run(const detail::EncoderPlan& plan, const TensorView& 
   detail::Scratch scratch = this->scratch();
   const auto size = static_cast<std::size_t>(plan.B * plan.L * plan.E);
   const auto keep_state = [&](std::size_t i, const float* state) {
-    if (plan.has_hidden_states) std::copy_n(state, size, buffers.hidden_states[i]);
+    if (plan.has_hidden_states) detail::copy_values(state, size, buffers.hidden_states[i]);
   };
   const float* state = detail::without_gaps(x, scratch);
   for (std::size_t i = 0; i < depth(); ++i) {

@@ -149,7 +149,7 @@ class TransformerEncoder : public Module {
 
   /// plan() for an enclosing layer or model. runs as in AttentionSpec.
   detail::EncoderPlan plan(std::string_view op, const TensorView& x, const EncoderForwardOptions& options,
-                           std::span<const detail::SequenceGroup> runs, MemoryEstimate& memory, KeyValueCache* cache = nullptr) const;
+                           std::span<const detail::SequenceGroup> runs, KeyValueCache* cache = nullptr) const;
   void run(const detail::EncoderPlan& plan, const TensorView& x, const detail::ForwardRandom& random, const detail::PositionBias& position_bias,
            const detail::EncoderBuffers& buffers) const;
   /// As run(), but also saves and returns the data for backward().
@@ -159,6 +159,9 @@ class TransformerEncoder : public Module {
   /// it has room for them.
   void backward(const detail::KeptEncoder& kept, const std::string& prefix, detail::Gradients& gradients, const detail::EncoderGradientBuffers& to,
                 detail::Scratch& scratch) const;
+
+  /// run_backward() without its effect on the stack.
+  detail::Gradients gradients_of(const TensorView& grad, const detail::EncoderGradientBuffers& to) const;
 
   TransformerEncoderOptions options_;
   std::vector<TransformerEncoderLayer> layers_;

@@ -23,7 +23,7 @@ std::shared_ptr<detail::KeptEncoder> TransformerEncoder::run_and_keep(const deta
   const std::size_t size = size_of(plan.B * plan.L, plan.E);
   const std::size_t bias = size_of(plan.attention.spec.num_heads, position_bias.row);
   const std::size_t head_mask = plan.patch.head_mask != nullptr ? size_of(plan.layers, plan.attention.spec.num_heads) : 0;
-  std::size_t numbers = bias + head_mask + (options_.final_norm ? 2 : 1) * size;
+  std::uint64_t numbers = bias + head_mask + (options_.final_norm ? 2 : 1) * size;
   numbers += depth() * layers_.front().kept_size(plan);
   kept->numbers = AlignedFloats(numbers);
   float* to = kept->numbers.data();
@@ -31,10 +31,12 @@ std::shared_ptr<detail::KeptEncoder> TransformerEncoder::run_and_keep(const deta
   detail::PositionBias kept_bias = position_bias;
   if (position_bias.data != nullptr) {
     const std::int64_t middle = position_bias.row / 2;
-    kept_bias.data = std::copy_n(position_bias.data - middle, bias, take(bias)) - bias + middle;
+    float* const copy = take(bias);
+    detail::copy_values(position_bias.data - middle, bias, copy);
+    kept_bias.data = copy + middle;
   }
   float* const kept_head_mask = head_mask > 0 ? take(head_mask) : nullptr;
-  if (head_mask > 0) std::copy_n(plan.patch.head_mask, head_mask, kept_head_mask);
+  if (head_mask > 0) detail::copy_values(plan.patch.head_mask, head_mask, kept_head_mask);
   if (options_.final_norm) kept->last = take(size);
   kept->output = take(size);
 
@@ -63,20 +65,24 @@ std::shared_ptr<detail::KeptEncoder> TransformerEncoder::run_and_keep(const deta
 detail::EncoderBackwardPlan TransformerEncoder::plan_backward(const TensorView& grad, const EncoderBackwardOptions& options) const {
   const auto& kept = this->kept<detail::KeptEncoder>(kTransformerEncoderBackwardOp);
   if (grad.shape != kept.x) detail::fail(ErrorCode::shape, kTransformerEncoderBackwardOp, "grad", {kept.x}, {grad.shape});
-  MemoryEstimate memory(kTransformerEncoderBackwardOp);
-  detail::EncoderBackwardPlan plan = layers_.front().plan_backward(kTransformerEncoderBackwardOp, kept, options, parameter_shapes(), memory);
-  memory.check();
+  detail::EncoderBackwardPlan plan = layers_.front().plan_backward(kTransformerEncoderBackwardOp, kept, options);
+  detail::check_memory(kTransformerEncoderBackwardOp, [&] { gradients_of(grad, detail::counted_buffers(plan)); });
   return plan;
 }
 
 void TransformerEncoder::run_backward(const TensorView& grad, const detail::EncoderGradientBuffers& to) {
+  detail::Gradients gradients = gradients_of(grad, to);
+  share_gradients()->gradients.add(gradients);
+  share_gradients()->kept.reset();
+}
+
+detail::Gradients TransformerEncoder::gradients_of(const TensorView& grad, const detail::EncoderGradientBuffers& to) const {
   const auto& kept = this->kept<detail::KeptEncoder>(kTransformerEncoderBackwardOp);
   detail::Gradients gradients = share_gradients()->gradients.staging(parameter_shapes());
   detail::Scratch scratch = this->scratch();
   detail::copy_rows(grad, to.grad_x);
   backward(kept, "", gradients, to, scratch);
-  share_gradients()->gradients.add(gradients);
-  share_gradients()->kept.reset();
+  return gradients;
 }
 
 void TransformerEncoder::backward(const detail::KeptEncoder& kept, const std::string& prefix, detail::Gradients& gradients,
@@ -91,18 +97,18 @@ void TransformerEncoder::backward(const detail::KeptEncoder& kept, const std::st
     const std::string name = prefix + "layers." + std::to_string(at) + ".";
     const bool is_again = is_used[at];
     if (is_again) {
-      std::map<std::string, Shape> shapes = gradients.shapes();
+      std::map<std::string, Shape> shapes = gradients.shapes(true);
       std::erase_if(shapes, [&](const auto& entry) { return !entry.first.starts_with(name); });
       more.reserve(shapes);
     }
     detail::Gradients& to_add = at < to.first_layer ? none : is_again ? more : gradients;
     layers_[at].backward(kept, static_cast<std::uint32_t>(i), to.grad_x, name, to_add, to, scratch);
     if (is_again) {
-      gradients.add(more);
+      if (!detail::counts()) gradients.add(more);
       more.zero();
     }
     is_used[at] = true;
-    if (kept.layers[i].is_patched) std::fill_n(to.grad_x, size_of(kept.B * kept.L, kept.E), 0.0F);
+    if (kept.layers[i].is_patched) detail::fill_zeros(to.grad_x, size_of(kept.B * kept.L, kept.E));
   }
 }
 

@@ -85,6 +85,7 @@ TransformerEncoderLayer::TransformerEncoderLayer(const TransformerEncoderLayerOp
 void TransformerEncoderLayer::set_variant(const detail::LayerVariant& variant) {
   variant_ = variant;
   if (variant.post_norms) post_norm1_ = post_norm2_ = {options_.norm, options_.d_model, options_.bias, options_.layer_norm_eps};
+  if (variant.layer_scale) post_norm1_ = post_norm2_ = detail::Norm::scale(options_.d_model);
   for (detail::Norm* const norm : {&norm1_, &norm2_, &post_norm1_, &post_norm2_}) norm->set_offset(variant.norm_offset);
   self_attn_.set_variant(variant, options_.layer_norm_eps);
 }
@@ -101,16 +102,14 @@ void TransformerEncoderLayer::visit_parameters(detail::ParameterVisitor& visitor
 }
 
 detail::EncoderPlan TransformerEncoderLayer::plan(const TensorView& x, const EncoderForwardOptions& options) const {
-  MemoryEstimate memory(kTransformerEncoderLayerOp);
-  detail::EncoderPlan plan = this->plan(kTransformerEncoderLayerOp, 1, x, options, {}, memory);
+  detail::EncoderPlan plan = this->plan(kTransformerEncoderLayerOp, 1, x, options, {});
   if (plan.for_backward) detail::check_float32(kTransformerEncoderLayerOp, "for_backward", is_quantized());
-  if (keeps(plan.for_backward)) add_kept_memory(plan, memory);
-  memory.check();
+  detail::check_memory(kTransformerEncoderLayerOp, [&] { run(plan, x, detail::counted_buffers(plan)); });
   return plan;
 }
 
 detail::EncoderPlan TransformerEncoderLayer::plan(std::string_view op, std::int64_t layers, const TensorView& x, const EncoderForwardOptions& options,
-                                                  std::span<const detail::SequenceGroup> runs, MemoryEstimate& memory, KeyValueCache* cache) const {
+                                                  std::span<const detail::SequenceGroup> runs, KeyValueCache* cache) const {
   const std::size_t rank = x.shape.rank();
   const std::int64_t E = options_.d_model, F = options_.dim_feedforward;
   if ((rank != 2 && rank != 3) || x.shape.back(0) != E) detail::fail(ErrorCode::shape, op, "x", {"(B,L,", E, ") or (L,", E, ")"}, {x.shape});
@@ -129,7 +128,7 @@ detail::EncoderPlan TransformerEncoderLayer::plan(std::string_view op, std::int6
                                                          .fully_masked = options.fully_masked,
                                                          .trace = Trace::from_bits(names.bits() & Trace::of_attention().bits()),
                                                          .query_offset = options.query_offset},
-                                                        runs, memory, cache != nullptr ? cache->length() : 0),
+                                                        runs, cache != nullptr ? cache->length() : 0),
                            .output = x.shape,
                            .has_attentions = options.output_attentions,
                            .has_hidden_states = options.output_hidden_states,
@@ -150,17 +149,19 @@ detail::EncoderPlan TransformerEncoderLayer::plan(std::string_view op, std::int6
                            : name == TraceName::ff_hidden ? hidden
                            : name >= TraceName::c2c       ? scores
                                                           : x.shape;
-    for (std::size_t layer = 0; layer < plan.traced.size(); ++layer) memory.add(kTraceNames[i], plan.trace_shapes[i]);
   }
-  for (std::int64_t layer = 0; layer < layers; ++layer) {
-    if (plan.has_attentions) memory.add("attentions", plan.attention.weights);
-    if (plan.has_hidden_states) memory.add("hidden states", plan.output);
-  }
-  if (plan.has_hidden_states) memory.add("hidden states", plan.output);
-  memory.add("output", plan.output);
-  memory.add("sums", {options_.norm_first ? 3 : 2, plan.B, plan.L, E});
-  memory.add("the feed-forward's hidden layer", {options_.gated ? 2 : 1, plan.B, plan.L, F});
   return plan;
+}
+
+detail::EncoderBuffers detail::counted_buffers(const EncoderPlan& plan) {
+  EncoderBuffers buffers{.output = counted(plan.output, "output")};
+  if (plan.has_attentions || plan.has_trace) buffers.layers.resize(static_cast<std::size_t>(plan.layers));
+  if (plan.has_attentions)
+    for (LayerBuffers& layer : buffers.layers) layer.attentions = counted(plan.attention.weights, "attentions");
+  for (std::int64_t i = 0; i <= plan.layers && plan.has_hidden_states; ++i) buffers.hidden_states.push_back(counted(plan.output, "hidden states"));
+  for_each_trace(
+      plan, [&](std::size_t layer, std::size_t name) { buffers.layers[layer].trace[name] = counted(plan.trace_shapes[name], kTraceNames[name]); });
+  return buffers;
 }
 
 void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, const TensorView& x, const detail::EncoderBuffers& buffers) const {
@@ -174,9 +175,9 @@ void TransformerEncoderLayer::run(const detail::EncoderPlan& plan, const TensorV
   const std::size_t size = size_of(plan.B * plan.L, plan.E);
   detail::Scratch scratch = this->scratch();
   const float* const input = detail::without_gaps(x, scratch);
-  if (plan.has_hidden_states) std::copy_n(input, size, buffers.hidden_states[0]);
+  if (plan.has_hidden_states) detail::copy_values(input, size, buffers.hidden_states[0]);
   run(plan, 0, input, random, {}, buffers.layer(0), scratch, buffers.output);
-  if (plan.has_hidden_states) std::copy_n(buffers.output, size, buffers.hidden_states[1]);
+  if (plan.has_hidden_states) detail::copy_values(buffers.output, size, buffers.hidden_states[1]);
 }
 
 /// Runs operations on a row as soon as a linear map has written it, while it is in the cache.
@@ -214,9 +215,14 @@ class TransformerEncoderLayer::Forward {
   void keep(TraceName name, const float* values, std::size_t n, std::size_t row) const {
     if (float* to = buffers_.trace[static_cast<std::size_t>(name)]) std::copy_n(values, n, to + row * n);
   }
-  detail::MergedPatch patch() const {
+  detail::AttentionPatch patch() const {
+    const detail::PatchedValues values = plan_.patch.of(index_);
     return {.head_mask = plan_.patch.head_mask != nullptr ? plan_.patch.head_mask + index_ * options_.nhead : nullptr,
-            .values = plan_.patch.of(index_).merged};
+            .values = values.merged,
+            .q_proj = values.q_proj,
+            .k_proj = values.k_proj,
+            .v_proj = values.v_proj,
+            .weights = values.weights};
   }
 
   void attention(const float* x, const detail::PositionBias& position_bias, float* part, float* sum, float* normed);
@@ -239,7 +245,7 @@ class TransformerEncoderLayer::Forward {
 void TransformerEncoderLayer::Forward::attention(const float* x, const detail::PositionBias& position_bias, float* part, float* sum, float* normed) {
   if (options_.norm_first) {
     layer_.norm1_.forward(x, rows_, normed);
-    keep(TraceName::norm1, normed, size_of(rows_, plan_.E), 0);
+    if (!detail::counts()) keep(TraceName::norm1, normed, size_of(rows_, plan_.E), 0);
   }
   const TensorView input{options_.norm_first ? normed : x, plan_.output};
   detail::AttentionBuffers to{.output = part, .weights = buffers_.attentions, .log_sum_exp = buffers_.log_sum_exp};

@@ -193,7 +193,7 @@ class TransformerEncoderLayer : public Module {
 
   /// Plans a forward of a stack of such layers. runs as in AttentionSpec; the cache, if given, must have room for x.
   detail::EncoderPlan plan(std::string_view op, std::int64_t layers, const TensorView& x, const EncoderForwardOptions& options,
-                           std::span<const detail::SequenceGroup> runs, MemoryEstimate& memory, KeyValueCache* cache = nullptr) const;
+                           std::span<const detail::SequenceGroup> runs, KeyValueCache* cache = nullptr) const;
   /// Computes y from x as layer `index` of a stack, both (B·L,E); they may be the same memory.
   void run(const detail::EncoderPlan& plan, std::uint32_t index, const float* x, const detail::ForwardRandom& random,
            const detail::PositionBias& position_bias, const detail::LayerBuffers& buffers, detail::Scratch& scratch, float* y) const;
@@ -203,18 +203,17 @@ class TransformerEncoderLayer : public Module {
   // For backward; `index` is the layer's index in its stack.
   void run_for_backward(const detail::EncoderPlan& plan, const TensorView& x, const detail::ForwardRandom& random,
                         const detail::EncoderBuffers& buffers) const;
-  /// Adds the data that all layers of a stack save.
-  void add_kept_memory(const detail::EncoderPlan& plan, MemoryEstimate& memory) const;
   /// Returns how many floats one layer saves.
-  std::size_t kept_size(const detail::EncoderPlan& plan) const;
+  std::uint64_t kept_size(const detail::EncoderPlan& plan) const;
   /// Points `kept` to consecutive memory that begins at `to`; returns the end.
   float* place_kept(const detail::EncoderPlan& plan, std::uint32_t index, const detail::KeptEncoder& stack, const detail::PositionBias& position_bias,
                     detail::KeptLayer& kept, float* to) const;
   /// Makes a run with these buffers store everything in `kept` except x.
   void keep(const detail::EncoderPlan& plan, const detail::KeptLayer& kept, detail::LayerBuffers& buffers, detail::CaptureBuffers& places) const;
   /// Plans a backward of a stack of such layers.
-  detail::EncoderBackwardPlan plan_backward(std::string_view op, const detail::KeptEncoder& kept, const EncoderBackwardOptions& options,
-                                            const std::map<std::string, Shape>& parameters, MemoryEstimate& memory) const;
+  detail::EncoderBackwardPlan plan_backward(std::string_view op, const detail::KeptEncoder& kept, const EncoderBackwardOptions& options) const;
+  /// run_backward() without its effect on the layer.
+  detail::Gradients gradients_of(const TensorView& grad, const detail::EncoderGradientBuffers& to) const;
   /// Replaces grad (B·L,E), the gradient of the layer's output, by that of x. Writes the gradients of parameters to
   /// `gradients` if it has room for them.
   void backward(const detail::KeptEncoder& stack, std::uint32_t index, float* grad, const std::string& prefix, detail::Gradients& gradients,

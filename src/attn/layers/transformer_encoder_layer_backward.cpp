@@ -21,20 +21,10 @@ using detail::size_of;
 
 }  // namespace
 
-std::size_t TransformerEncoderLayer::kept_size(const detail::EncoderPlan& plan) const {
+std::uint64_t TransformerEncoderLayer::kept_size(const detail::EncoderPlan& plan) const {
   const std::int64_t widths =
       ((options_.norm_first ? 2 : 3) + (variant_.post_norms ? 2 : 0)) * plan.E + (options_.gated ? 2 : 1) * options_.dim_feedforward;
   return size_of(plan.B * plan.L, widths) + self_attn_.kept_size(plan.attention.sizes);
-}
-
-void TransformerEncoderLayer::add_kept_memory(const detail::EncoderPlan& plan, MemoryEstimate& memory) const {
-  for (std::int64_t layer = 0; layer < plan.layers; ++layer) {
-    memory.add("what backward needs",
-               {(variant_.post_norms ? 5 : 3) + (options_.gated ? 2 : 1), plan.B, plan.L, std::max(plan.E, options_.dim_feedforward)});
-    memory.add("q, k, v and merged heads for backward",
-               {4, plan.B, plan.L, std::max(plan.E, plan.attention.spec.num_heads * plan.attention.spec.head_dim)});
-  }
-  memory.add("the last layer's for backward", {2, plan.B, plan.L, plan.E});
 }
 
 float* TransformerEncoderLayer::place_kept(const detail::EncoderPlan& plan, std::uint32_t index, const detail::KeptEncoder& stack,
@@ -88,49 +78,50 @@ void TransformerEncoderLayer::run_for_backward(const detail::EncoderPlan& plan, 
   detail::copy_rows(x, kept->layers[0].x);
   run(plan, {kept->layers[0].x, x.shape}, random, with_kept);
   places.copy();
-  share_gradients()->kept = std::move(kept);
+  if (!detail::counts()) share_gradients()->kept = std::move(kept);
 }
 
 detail::EncoderBackwardPlan TransformerEncoderLayer::plan_backward(const TensorView& grad, const EncoderBackwardOptions& options) const {
   const auto& kept = this->kept<detail::KeptEncoder>(kTransformerEncoderLayerBackwardOp);
   if (grad.shape != kept.x) detail::fail(ErrorCode::shape, kTransformerEncoderLayerBackwardOp, "grad", {kept.x}, {grad.shape});
-  MemoryEstimate memory(kTransformerEncoderLayerBackwardOp);
-  detail::EncoderBackwardPlan plan = plan_backward(kTransformerEncoderLayerBackwardOp, kept, options, parameter_shapes(), memory);
-  memory.check();
+  detail::EncoderBackwardPlan plan = plan_backward(kTransformerEncoderLayerBackwardOp, kept, options);
+  detail::check_memory(kTransformerEncoderLayerBackwardOp, [&] { gradients_of(grad, detail::counted_buffers(plan)); });
   return plan;
+}
+
+detail::EncoderGradientBuffers detail::counted_buffers(const EncoderBackwardPlan& plan) {
+  EncoderGradientBuffers buffers{.grad_x = counted(plan.x, "grad_x")};
+  if (plan.has_trace) buffers.traces.resize(static_cast<std::size_t>(plan.layers));
+  for_each_trace(plan,
+                 [&](std::size_t layer, std::size_t name) { buffers.traces[layer][name] = counted(plan.trace_shapes[name], kTraceNames[name]); });
+  return buffers;
 }
 
 detail::EncoderBackwardPlan TransformerEncoderLayer::plan_backward(std::string_view op, const detail::KeptEncoder& kept,
-                                                                   const EncoderBackwardOptions& options,
-                                                                   const std::map<std::string, Shape>& parameters, MemoryEstimate& memory) const {
-  // A forward's plan has the traces, and its work space is part of a backward's.
-  const detail::EncoderPlan forward =
-      this->plan(op, static_cast<std::int64_t>(kept.layers.size()), {nullptr, kept.x}, {.trace = options.trace}, {}, memory);
-  const detail::EncoderBackwardPlan plan{.x = kept.x,
-                                         .layers = forward.layers,
-                                         .has_trace = forward.has_trace,
-                                         .names = forward.names,
-                                         .traced = forward.traced,
-                                         .trace_shapes = forward.trace_shapes};
-  for (const auto& [name, shape] : parameters) memory.add(name, shape);
-  const std::int64_t E = kept.E, F = options_.dim_feedforward;
-  memory.add("gradients between the parts", {5 + (variant_.parallel ? 1 : 0) + (variant_.post_norms ? 2 : 0), kept.B, kept.L, E});
-  memory.add("the feed-forward's hidden layer and its gradients", {options_.gated ? 3 : 2, kept.B, kept.L, F});
-  // One array of rows is packed, the other transposed and perhaps copied with non-finite rows zeroed.
-  memory.add("work space of products", {kept.B, kept.L, 2 * (E + F + 32)});
-  memory.add("a weight, packed", {E + 32, F + 32});
-  self_attn_.add_backward_memory(kept.call.spec, kept.call.sizes, memory);
-  return plan;
+                                                                   const EncoderBackwardOptions& options) const {
+  // A forward's plan has the traces.
+  const detail::EncoderPlan forward = this->plan(op, static_cast<std::int64_t>(kept.layers.size()), {nullptr, kept.x}, {.trace = options.trace}, {});
+  return {.x = kept.x,
+          .layers = forward.layers,
+          .has_trace = forward.has_trace,
+          .names = forward.names,
+          .traced = forward.traced,
+          .trace_shapes = forward.trace_shapes};
 }
 
 void TransformerEncoderLayer::run_backward(const TensorView& grad, const detail::EncoderGradientBuffers& to) {
+  detail::Gradients gradients = gradients_of(grad, to);
+  share_gradients()->gradients.add(gradients);
+  share_gradients()->kept.reset();
+}
+
+detail::Gradients TransformerEncoderLayer::gradients_of(const TensorView& grad, const detail::EncoderGradientBuffers& to) const {
   const auto& kept = this->kept<detail::KeptEncoder>(kTransformerEncoderLayerBackwardOp);
   detail::Gradients gradients = share_gradients()->gradients.staging(parameter_shapes());
   detail::Scratch scratch = this->scratch();
   detail::copy_rows(grad, to.grad_x);
   backward(kept, 0, to.grad_x, "", gradients, to, scratch);
-  share_gradients()->gradients.add(gradients);
-  share_gradients()->kept.reset();
+  return gradients;
 }
 
 /// `grad` changes from the gradient of the output to that of x.
@@ -171,7 +162,7 @@ class TransformerEncoderLayer::Backward {
  private:
   void copy(TraceName name, const float* from, std::size_t count) const {
     float* const trace = to_.traces.empty() ? nullptr : to_.traces[index_][static_cast<std::size_t>(name)];
-    if (trace != nullptr) std::copy_n(from, count, trace);
+    if (trace != nullptr) detail::copy_values(from, count, trace);
   }
   /// About ten multiply-adds per value.
   template <class Change>
@@ -219,7 +210,7 @@ const float* TransformerEncoderLayer::Backward::before_dropout(detail::DropoutSi
   const detail::Dropout site = dropout(place);
   if (!site.active()) return of_dropped;
   float* const result = scratch_.take(size_);
-  std::copy_n(of_dropped, size_, result);
+  detail::copy_values(of_dropped, size_, result);
   detail::drop_rows(site, result, rows_, stack_.L, stack_.E);
   return result;
 }
@@ -255,7 +246,7 @@ void TransformerEncoderLayer::Backward::feed_forward_backward(float* of_input) {
   if (options_.gated) {
     float* const more = scratch_.take(size_);
     layer_.linear_gate_.backward(of_gate, input, rows_, more, prefix_ + "linear_gate.", gradients_, scratch_);
-    kernel_.add_row(of_input, more, of_input, size_);
+    if (!detail::counts()) kernel_.add_row(of_input, more, of_input, size_);
   }
 }
 
@@ -295,7 +286,7 @@ float* TransformerEncoderLayer::Backward::feed_forward_input_backward(float* of_
     norm_backward(layer_.norm2_, of_part, ff_input_, "norm2.");
     if (layer_.variant_.parallel) {
       float* const of_x = scratch_.take(size_);
-      std::copy_n(of_part, size_, of_x);
+      detail::copy_values(of_part, size_, of_x);
       return of_x;
     }
     add_to_grad(of_part);

@@ -19,14 +19,6 @@ BasicPackedLinear<Weight>::BasicPackedLinear(const float* weight, const float* b
 }
 
 template <class Weight>
-BasicPackedLinear<Weight>::BasicPackedLinear(const TensorView& weight, const float* bias)
-  requires std::same_as<Weight, float>
-    : in_features_(weight.shape[1]), out_features_(weight.shape[0]) {
-  panels_.set(weight);
-  if (bias != nullptr) bias_.assign(bias, bias + out_features_);
-}
-
-template <class Weight>
 void BasicPackedLinear<Weight>::forward(const detail::Rows& x, float* y, detail::Scratch& scratch, const parallel::TaskRef* finish_row) const {
   const detail::PanelProduct<Weight> all = product(y);
   detail::multiply<Weight>({&all, 1}, x, scratch, finish_row);
@@ -94,6 +86,13 @@ void multiply(std::span<const PanelProduct<Weight>> products, const Rows& x, Scr
 template void multiply<float>(std::span<const PanelProduct<float>>, const Rows&, Scratch&, const parallel::TaskRef*);
 template void multiply<std::int8_t>(std::span<const PanelProduct<std::int8_t>>, const Rows&, Scratch&, const parallel::TaskRef*);
 
+void multiply(const TensorView& weight, const float* bias, const Rows& x, float* y, Scratch& scratch) {
+  Panels<float> panels;
+  panels.set(weight);
+  const PanelProduct<float> product{&panels, static_cast<std::size_t>(weight.shape[0]), bias, y};
+  multiply<float>({&product, 1}, x, scratch);
+}
+
 void multiply_by_weight(const Panels<float>& weight, std::size_t out, std::size_t in, const float* y, std::size_t rows, float* x, Scratch& scratch) {
   if (rows == 0 || in == 0) return;
   // The transpose of a task stays in the L2 cache while all rows are multiplied by it.
@@ -105,7 +104,7 @@ void multiply_by_weight(const Panels<float>& weight, std::size_t out, std::size_
   const unsigned workers = parallel::workers_for(tasks, static_cast<double>(rows) * static_cast<double>(in) * static_cast<double>(out));
   const Scratch::Frame frame(scratch);
   const std::size_t size = (panels + tasks - 1) / tasks * panel_size;
-  float* const buffers = scratch.take(workers * size);
+  float* const buffers = scratch.take(workers, size);
   const RowBlocks blocks(rows);
   parallel::run(tasks, workers, [&](std::size_t task, unsigned worker) noexcept {
     float* const buffer = buffers + worker * size;
@@ -133,7 +132,7 @@ void multiply_transposed(const TensorView& y, const TensorView& x, float* produc
   const std::size_t nr = kernel.nr, panels = (k + nr - 1) / nr, panel_size = kernels::panel_size(nr, rows);
   const double cost = static_cast<double>(rows) * static_cast<double>(n) * static_cast<double>(k);
   const Scratch::Frame frame(scratch);
-  float* const packed = scratch.take(panels * panel_size);
+  float* const packed = scratch.take(panels, panel_size);
   parallel::run(panels, parallel::workers_for(panels, 4.0 * static_cast<double>(rows) * static_cast<double>(k)),
                 [&](std::size_t panel, unsigned) noexcept {
                   const std::size_t first = panel * nr;
@@ -143,7 +142,7 @@ void multiply_transposed(const TensorView& y, const TensorView& x, float* produc
   // Transposed columns of y stay in or near the L1 cache while x is multiplied by them.
   const std::size_t most = std::min<std::size_t>(48, n), tasks = (n + most - 1) / most;
   const unsigned workers = parallel::workers_for(tasks, cost);
-  float* const buffers = scratch.take(workers * most * rows);
+  float* const buffers = scratch.take(workers * most, rows);
   parallel::run(tasks, workers, [&](std::size_t task, unsigned worker) noexcept {
     float* const columns = buffers + worker * most * rows;
     const std::size_t first = task * most, count = std::min(most, n - first);

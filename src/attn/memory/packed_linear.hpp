@@ -28,6 +28,8 @@ struct PanelProduct {
 /// written. The scratch holds x in the weights' format.
 template <class Weight>
 void multiply(std::span<const PanelProduct<Weight>> products, const Rows& x, Scratch& scratch, const parallel::TaskRef* finish_row = nullptr);
+/// y = x Wᵀ + b with a weight (out,in) that is packed only for this product; the bias may be null.
+void multiply(const TensorView& weight, const float* bias, const Rows& x, float* y, Scratch& scratch);
 
 }  // namespace detail
 
@@ -37,8 +39,6 @@ class BasicPackedLinear {
  public:
   BasicPackedLinear() = default;
   BasicPackedLinear(const float* weight, const float* bias, std::int64_t out_features, std::int64_t in_features);
-  BasicPackedLinear(const TensorView& weight, const float* bias)
-    requires std::same_as<Weight, float>;
 
   std::int64_t in_features() const { return in_features_; }
   std::int64_t out_features() const { return out_features_; }

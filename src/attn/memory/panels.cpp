@@ -159,9 +159,9 @@ void Panels<std::int8_t>::get_quantized_row(std::size_t row, std::size_t k, std:
 Panels<std::int8_t>::Input Panels<std::int8_t>::prepare(const Rows& x, const RowBlocks& blocks, Scratch& scratch) {
   const kernels::Int8Kernels& kernel = kernels::best().int8;
   const std::size_t m = x.count(), k = x.width(), words = kernels::int8_words(kernel.group, k);
-  auto* const to = reinterpret_cast<std::int32_t*>(scratch.take(m * words));
+  auto* const to = reinterpret_cast<std::int32_t*>(scratch.take(m, words));
   float* const scales = scratch.take(m);
-  auto* const corrections = reinterpret_cast<std::int32_t*>(scratch.take(m));
+  auto* const corrections = scratch.take_as<std::int32_t>(m);
   // In multiply-adds: a number is read twice and divided.
   parallel::run(m, parallel::workers_for(m, 4.0 * static_cast<double>(m * k)), [&](std::size_t i, unsigned) noexcept {
     const std::size_t block = blocks.of(i), first = blocks.begin(block);

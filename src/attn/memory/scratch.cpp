@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "attn/parallel/lists.hpp"
 #include "attn/tensor/rows.hpp"
@@ -41,55 +42,118 @@ void Workspace::release_all() {
 }
 #endif
 
-Scratch::Scratch(Workspace* workspace)
-    : workspace_(workspace != nullptr && !workspace->taken_.test_and_set(std::memory_order_acquire) ? workspace : nullptr) {}
-
-Scratch::~Scratch() {
-  if (workspace_ == nullptr) return;
-  AlignedFloats& block = workspace_->block_;
-  if (most_ > block.size()) {
-    more_.clear();
-    block = AlignedFloats();  // first, so that both never exist at the same time
-    try {
-#ifndef __wasm__
-      workspace_->enter_list();
-#endif
-      block = AlignedFloats(most_);
-    } catch (const std::bad_alloc&) {
-      // The next call allocates in pieces again.
-    }
-  }
+void Workspace::give_back() {
 #ifdef __wasm__
-  workspace_->taken_.clear(std::memory_order_release);
+  taken_.clear(std::memory_order_release);
 #else
   do {
-    if (workspace_->released_.exchange(false)) block = AlignedFloats();
-    workspace_->taken_.clear();
+    if (released_.exchange(false)) block_ = AlignedFloats();
+    taken_.clear();
     // A release between these two statements found the workspace taken.
-  } while (workspace_->released_.load() && !workspace_->taken_.test_and_set());
+  } while (released_.load() && take());
 #endif
 }
 
-float* Scratch::take(std::size_t size) {
-  constexpr std::size_t kLine = 16;
-  size = (size + kLine - 1) / kLine * kLine;
-  const std::size_t first = used_;
-  const bool fits = workspace_ != nullptr && more_.empty() && first + size <= workspace_->block_.size();
-  if (!fits) more_.emplace_back(size);
+/// Returns whether the next Scratch may use it.
+bool MemoryCheck::count(Workspace& workspace) {
+  const auto is_known = [&] {
+    const Workspace* known = workspaces_;
+    while (known != nullptr && known != &workspace) known = known->next_counted_;
+    return known != nullptr;
+  };
+  if (is_known()) return !std::exchange(workspace.is_counting_, true);
+  if (!workspace.take()) return false;
+  workspace.counted_ = 0;
+  workspace.is_counting_ = true;
+  workspace.next_counted_ = std::exchange(workspaces_, &workspace);
+  return true;
+}
+
+void MemoryCheck::finish(std::string_view what) {
+  end();
+  check(what);
+  for (Workspace* workspace = workspaces_; workspace != nullptr; workspace = workspace->next_counted_) {
+    if (workspace->counted_ <= workspace->block_.size()) continue;
+#ifndef __wasm__
+    workspace->enter_list();
+#endif
+    workspace->block_ = AlignedFloats();  // first, so that both never exist at the same time
+    workspace->block_ = AlignedFloats(workspace->counted_);
+  }
+}
+
+MemoryCheck::~MemoryCheck() {
+  end();
+  while (workspaces_ != nullptr) {
+    Workspace& workspace = *std::exchange(workspaces_, workspaces_->next_counted_);
+    workspace.give_back();
+  }
+}
+
+Scratch::Scratch(Workspace* workspace) : workspace_(workspace) {
+  if (workspace == nullptr) return;
+  DryRun* const run = DryRun::current();
+  if (!(run != nullptr ? static_cast<MemoryCheck*>(run)->count(*workspace) : workspace->take())) workspace_ = nullptr;
+}
+
+Scratch::~Scratch() {
+  shrink(0);
+  if (workspace_ == nullptr) return;
+  if (counts())
+    workspace_->is_counting_ = false;
+  else
+    workspace_->give_back();
+}
+
+float* Scratch::take(std::uint64_t rows, std::uint64_t width) {
+  constexpr std::uint64_t kLine = 16, kMost = UINT64_MAX / 8;
+  std::uint64_t size = saturating_product(rows, width);
+  size = size > kMost ? kMost : (size + kLine - 1) / kLine * kLine;
+  const std::uint64_t first = used_;
   used_ += size;
-  most_ = std::max(most_, used_);
-  return fits ? workspace_->block_.data() + first : more_.back().data();
+  if (counts()) return count(size);
+  if (workspace_ != nullptr && more_.empty() && used_ <= workspace_->block_.size()) return workspace_->block_.data() + first;
+  try {
+    if (size >= kMost) throw std::bad_alloc();  // sanitizers end the program at such a size
+    return more_.emplace_back(size).data();
+  } catch (...) {
+    used_ = first;
+    throw;
+  }
+}
+
+/// A workspace has the most floats of all its scratches during the whole call; other memory is freed with its Frame.
+float* Scratch::count(std::uint64_t size) {
+  DryRun& run = *DryRun::current();
+  if (workspace_ == nullptr) return static_cast<float*>(run.add(saturating_product(size, sizeof(float))));
+  const std::uint64_t more = used_ > workspace_->counted_ ? used_ - workspace_->counted_ : 0;
+  workspace_->counted_ += more;
+  return static_cast<float*>(run.add(saturating_product(more, sizeof(float)), true));
+}
+
+void Scratch::shrink(std::uint64_t used) {
+  if (counts() && workspace_ == nullptr) DryRun::current()->remove(saturating_product(used_ - used, sizeof(float)));
+  used_ = used;
 }
 
 Scratch::Frame::~Frame() {
   scratch_.more_.resize(more_);
-  scratch_.used_ = used_;
+  scratch_.shrink(used_);
+}
+
+void fill_zeros(float* values, std::size_t size) {
+  if (!counts()) std::fill_n(values, size, 0.0F);
+}
+
+void copy_values(const float* from, std::size_t size, float* to) {
+  if (!counts()) std::copy_n(from, size, to);
 }
 
 const float* without_gaps(const TensorView& x, Scratch& scratch) {
   if (is_contiguous(x.shape, x.strides)) return x.data;
   const Rows rows(x);
-  float* const copy = scratch.take(rows.count() * rows.width());
+  float* const copy = scratch.take(rows.count(), rows.width());
+  if (counts()) return copy;
   for (std::size_t row = 0; row < rows.count(); ++row) std::copy_n(rows[row], rows.width(), copy + row * rows.width());
   return copy;
 }

@@ -2,15 +2,18 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "attn/tensor/aligned.hpp"
+#include "attn/tensor/dry_run.hpp"
 #include "attn/tensor/view.hpp"
 
 namespace attn::detail {
 
-/// Memory that forwards of a layer reuse. It grows to the largest amount used, and is freed with the layer or,
-/// natively, by release_all(). Moving a layer does not move it.
+/// Memory that forwards of a layer reuse. check_memory() lets it grow to what a call needs, and it is freed with the layer
+/// or, natively, by release_all(). Moving a layer does not move it.
 class Workspace {
  public:
   Workspace() = default;
@@ -24,9 +27,17 @@ class Workspace {
 #endif
 
  private:
+  friend class MemoryCheck;
   friend class Scratch;
+  bool take() { return !taken_.test_and_set(std::memory_order_acquire); }
+  void give_back();
+
   AlignedFloats block_;
-  std::atomic_flag taken_;  // by a forward; concurrent ones allocate their own memory
+  std::atomic_flag taken_;  // by a forward or a dry run; concurrent ones allocate their own memory
+  // In a dry run: floats that it needs, whether a Scratch has it, and the next workspace of the dry run.
+  std::uint64_t counted_ = 0;
+  bool is_counting_ = false;
+  Workspace* next_counted_ = nullptr;
 #ifndef __wasm__
   void enter_list();
 
@@ -36,7 +47,32 @@ class Workspace {
 #endif
 };
 
-/// Uninitialised memory for one call, allocated like a stack.
+/// The dry run of check_memory().
+class MemoryCheck : public DryRun {
+ public:
+  using DryRun::DryRun;
+  ~MemoryCheck();
+  void finish(std::string_view what);
+
+ private:
+  friend class Scratch;
+  bool count(Workspace& workspace);
+
+  Workspace* workspaces_ = nullptr;
+};
+
+/// Runs a call once to count its memory. Throws MEMORY, with `op` and `what` in the message, if that exceeds memory_limit();
+/// otherwise workspaces have room for the call. In `call`, results are counted(). Inside another dry run it does nothing,
+/// because that one counts the call itself.
+template <class Call>
+void check_memory(std::string_view op, const Call& call, std::string_view what = "the result with its work space") {
+  if (counts()) return;
+  MemoryCheck check(op);
+  call();
+  check.finish(what);
+}
+
+/// Uninitialised memory for one call, allocated like a stack. In a dry run it is only counted.
 class Scratch {
  public:
   explicit Scratch(Workspace* workspace = nullptr);
@@ -44,8 +80,12 @@ class Scratch {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
-  /// The floats start at a cache line and are valid until the current Frame ends.
-  float* take(std::size_t size);
+  /// The rows · width floats start at a cache line and are valid until the current Frame ends.
+  float* take(std::uint64_t rows, std::uint64_t width = 1);
+  template <class T>
+  T* take_as(std::uint64_t count) {
+    return reinterpret_cast<T*>(take(count, sizeof(T) / sizeof(float)));
+  }
 
   /// Frees everything taken during its lifetime.
   class Frame {
@@ -57,15 +97,22 @@ class Scratch {
 
    private:
     Scratch& scratch_;
-    std::size_t used_, more_;
+    std::uint64_t used_;
+    std::size_t more_;
   };
 
  private:
+  float* count(std::uint64_t size);
+  void shrink(std::uint64_t used);
+
   Workspace* workspace_;
   std::vector<AlignedFloats> more_;
-  std::size_t used_ = 0;  // in the block and in more_
-  std::size_t most_ = 0;
+  std::uint64_t used_ = 0;  // floats, in the block and in more_
 };
+
+/// Nothing in a dry run.
+void fill_zeros(float* values, std::size_t size);
+void copy_values(const float* from, std::size_t size, float* to);
 
 /// Row-major numbers of x without gaps: in place, or a copy in the scratch.
 const float* without_gaps(const TensorView& x, Scratch& scratch);

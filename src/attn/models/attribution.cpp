@@ -108,14 +108,22 @@ bool Attribution::of_head() const { return call_.position || model_.has_text_hea
 
 ModelPlan Attribution::plan(const ModelInputs& inputs, ModelForwardOptions options) const {
   options.logits = model_.has_text_head();
+  const std::vector<std::int64_t> rows = rows_of(inputs);
+  options.keep = {.of_head = of_head(), .tokens = rows};
   return model_.plan(op_, inputs, options);
 }
 
 std::unique_ptr<KeptModel> Attribution::run_and_keep(const ModelPlan& plan, const ModelInputs& inputs, const EncoderBuffers& buffers,
                                                      const Table* words) const {
+  const std::vector<std::int64_t> rows = rows_of(inputs);
+  return model_.run_and_keep(plan, inputs, buffers, {.of_head = of_head(), .words = words, .tokens = rows});
+}
+
+/// Of the position in each sequence.
+std::vector<std::int64_t> Attribution::rows_of(const ModelInputs& inputs) const {
   std::vector<std::int64_t> rows;
-  for (std::int64_t b = 0; call_.position && b < plan.encoder.B; ++b) rows.push_back(b * length_ + *call_.position);
-  return model_.run_and_keep(plan, inputs, buffers, of_head(), words, {}, rows);
+  for (std::int64_t b = 0; call_.position && b < inputs.shape[0]; ++b) rows.push_back(b * length_ + *call_.position);
+  return rows;
 }
 
 float Attribution::value(const float* results) const { return results[target_] - (call_.contrast ? results[*call_.contrast] : 0.0F); }

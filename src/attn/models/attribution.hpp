@@ -75,6 +75,7 @@ class Attribution {
   bool of_head() const;
   ModelPlan plan(const ModelInputs& inputs, ModelForwardOptions options) const;
   /// Runs a forward for backward(), with the head at `position` of each sequence if there is one.
+  std::vector<std::int64_t> rows_of(const ModelInputs& inputs) const;
   std::unique_ptr<KeptModel> run_and_keep(const ModelPlan& plan, const ModelInputs& inputs, const EncoderBuffers& buffers,
                                           const Table* words = nullptr) const;
   /// f from the results of a sequence.

@@ -1,9 +1,11 @@
 #include "attn/models/embeddings.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "attn/kernels/kernels.hpp"
 #include "attn/models/family.hpp"
+#include "attn/tensor/host.hpp"
 
 namespace attn::detail {
 
@@ -12,6 +14,7 @@ Embeddings::Embeddings(const ModelConfig& config)
       words_(Uninitialized{}, {.num_embeddings = config.vocab_size, .embedding_dim = config.word_width()}, config.is_tied()),
       norm_(config.family->names.embedding_norm.empty() ? Norm::identity(config.word_width())
                                                         : Norm(NormKind::layer_norm, config.word_width(), true, config.layer_norm_eps)) {
+  if (config.image) patches_ = {config.image, config.hidden_size};
   const auto width = static_cast<std::size_t>(config.word_width());
   if (config.positions != PositionRows::none) positions_ = {static_cast<std::size_t>(config.max_position_embeddings), width};
   if (config.type_vocab_size > 0) token_types_ = {static_cast<std::size_t>(config.type_vocab_size), width};
@@ -20,6 +23,7 @@ Embeddings::Embeddings(const ModelConfig& config)
 }
 
 void Embeddings::visit_parameters(ParameterVisitor& visitor) {
+  if (config_.image) return patches_.visit_parameters(visitor);
   visitor.part("word_embeddings.", words_);
   visitor.add_table("position_embeddings.weight", positions_);
   visitor.add_table("token_type_embeddings.weight", token_types_);
@@ -40,16 +44,13 @@ void Embeddings::check_ids(std::string_view op, const ModelInputs& inputs) const
   if (config_.type_vocab_size > 0) check("token_type_ids", inputs.token_type_ids, config_.type_vocab_size);
 }
 
-void Embeddings::add_memory(const Shape& shape, MemoryEstimate& memory) const {
-  memory.add("embeddings", {shape[0], shape[1], config_.hidden_size});
-  if (projection_) memory.add("embeddings of their own width", {shape[0], shape[1], config_.word_width()});
-}
-
-void Embeddings::position_rows(std::span<const std::int64_t> ids, std::int64_t first, std::int64_t* rows) const {
+void Embeddings::position_rows(std::span<const std::int64_t> ids, std::int64_t first, bool is_given, std::int64_t* rows) const {
   std::int64_t last = config_.padding_idx;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (config_.positions == PositionRows::counted)
       rows[i] = first + static_cast<std::int64_t>(i);
+    else if (kIsNative && is_given)
+      rows[i] = ++last;
     else
       rows[i] = ids[i] == config_.padding_idx ? config_.padding_idx : ++last;
   }
@@ -60,7 +61,8 @@ std::vector<EmbeddingRows> Embeddings::tables(const ModelInputs& inputs, std::ve
   std::size_t row = 0;
   for (const auto& [sequences, length] : runs_of(inputs))
     for (std::int64_t i = 0; i < sequences && !positions.empty(); ++i, row += static_cast<std::size_t>(length))
-      position_rows(inputs.input_ids.subspan(row, static_cast<std::size_t>(length)), inputs.first_position, positions.data() + row);
+      position_rows(inputs.input_ids.subspan(row, static_cast<std::size_t>(length)), inputs.first_position, inputs.embeds != nullptr,
+                    positions.data() + row);
   std::vector<EmbeddingRows> all{{&words_.table(), inputs.input_ids}};
   if (!token_types_.empty()) all.push_back({&token_types_, inputs.token_type_ids});
   if (!task_types_.empty()) all.push_back({&task_types_, {}});
@@ -69,27 +71,41 @@ std::vector<EmbeddingRows> Embeddings::tables(const ModelInputs& inputs, std::ve
 }
 
 void Embeddings::scale(float* x, std::size_t count) const {
-  if (config_.embedding_scale != 1) kernels::best().scale_row(x, config_.embedding_scale, x, count);
+  if (config_.embedding_scale != 1 && !counts()) kernels::best().scale_row(x, config_.embedding_scale, x, count);
 }
 
 void Embeddings::clear_padding(const ModelInputs& inputs, std::int64_t width, float* x) const {
-  if (!config_.clears_padding || inputs.attention_mask == nullptr) return;
+  if (!config_.clears_padding || inputs.attention_mask == nullptr || counts()) return;
   const std::int64_t L = inputs.shape[1];
   for (std::int64_t row = 0; row < inputs.shape[0] * L; ++row)
     if (!keeps(inputs.attention_mask, row / L, row % L)) std::fill_n(x + row * width, width, 0.0F);
 }
 
 void Embeddings::forward(const ModelInputs& inputs, float* x, Scratch& scratch) const {
+  if (inputs.pixels != nullptr) return patches_.forward(*inputs.pixels, x, scratch);
   const auto W = static_cast<std::size_t>(config_.word_width());
   const std::size_t rows = inputs.input_ids.size();
   const Scratch::Frame frame(scratch);
-  float* const sums = projection_ ? scratch.take(rows * W) : x;
-  std::vector<std::int64_t> positions;
+  float* const sums = projection_ ? scratch.take(rows, W) : x;
+  std::vector<std::int64_t> positions, places;
+  std::vector<EmbeddingRows> all = tables(inputs, positions);
+  Table given;
+  AlignedFloats counted_rows;
+  if (kIsNative && inputs.embeds != nullptr && counts()) {
+    counted_rows = AlignedFloats(rows * W);
+  } else if (kIsNative && inputs.embeds != nullptr) {
+    given = Table(rows, W);
+    given.allocate();
+    given.set_rows(0, {inputs.embeds, rows * W});
+    places.resize(rows);
+    std::iota(places.begin(), places.end(), 0);
+    all.front() = {&given, places};
+  }
   const auto norm = [&](std::size_t i, unsigned) noexcept {
     norm_.forward_row(sums + i * W, sums + i * W);
     scale(sums + i * W, W);
   };
-  sum_embeddings(tables(inputs, positions), rows, W, sums, norm);
+  sum_embeddings(all, rows, W, sums, norm);
   if (projection_) projection_->forward(sums, static_cast<std::int64_t>(rows), x, scratch);
   clear_padding(inputs, config_.hidden_size, x);
 }

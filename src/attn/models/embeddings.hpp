@@ -13,11 +13,13 @@
 #include "attn/layers/parameter.hpp"
 #include "attn/models/model_config.hpp"
 #include "attn/models/model_inputs.hpp"
+#include "attn/models/patch_embeddings.hpp"
 #include "attn/ops/embedding.hpp"
 
 namespace attn::detail {
 
-/// scale · norm(word + token type + task type + position), projected to the model's width if the tables have another width W.
+/// For images the patches. For texts scale · norm(word + token type + task type + position), projected to the model's width if the tables have
+/// another width W.
 class Embeddings {
  public:
   /// `config` must outlive it.
@@ -28,7 +30,8 @@ class Embeddings {
   void visit_parameters(ParameterVisitor& visitor);
 
   void check_ids(std::string_view op, const ModelInputs& inputs) const;
-  void add_memory(const Shape& shape, MemoryEstimate& memory) const;
+  /// Returns (B,L).
+  Shape check_pixels(std::string_view op, const Shape& pixels) const { return patches_.check(op, pixels); }
   /// x (..,E)
   void forward(const ModelInputs& inputs, float* x, Scratch& scratch) const;
 
@@ -45,11 +48,12 @@ class Embeddings {
  private:
   std::vector<EmbeddingRows> tables(const ModelInputs& inputs, std::vector<std::int64_t>& positions) const;
   /// For one sequence, whose first id has position `first`.
-  void position_rows(std::span<const std::int64_t> ids, std::int64_t first, std::int64_t* rows) const;
+  void position_rows(std::span<const std::int64_t> ids, std::int64_t first, bool is_given, std::int64_t* rows) const;
   void scale(float* x, std::size_t count) const;
   void clear_padding(const ModelInputs& inputs, std::int64_t width, float* x) const;
 
   const ModelConfig& config_;
+  PatchEmbeddings patches_;  // of images
   Embedding words_;
   Table positions_, token_types_, task_types_;  // (rows,W), or empty
   Norm norm_;

@@ -54,7 +54,7 @@ void Embeddings::backward(const ModelInputs& inputs, const Kept& kept, const For
   clear_padding(inputs, W, of_sums);
   scale(of_sums, size_of(rows, W));
   norm_.backward(of_sums, kept.sums, rows, of_sums, "embedding_norm.", gradients, scratch);
-  if (of_words != nullptr) std::copy_n(of_sums, size_of(rows, W), of_words);
+  if (of_words != nullptr) copy_values(of_sums, size_of(rows, W), of_words);
   const Rows of_rows(of_sums, size_of(rows, 1), size_of(1, W));
   const auto add_table = [&](const char* name, std::span<const std::int64_t> ids, std::int64_t padding_idx) {
     if (float* const sums = gradients.at(name)) add_embedding_gradients(of_rows, ids, padding_idx, sums);

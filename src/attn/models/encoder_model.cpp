@@ -5,8 +5,10 @@
 
 #include "attn/kernels/kernels.hpp"
 #include "attn/models/family.hpp"
+#include "attn/models/kept_model.hpp"
 #include "attn/ops/attention_core.hpp"
 #include "attn/tensor/float_environment.hpp"
+#include "attn/tensor/host.hpp"
 
 namespace attn {
 namespace {
@@ -23,7 +25,8 @@ detail::EncoderPatch check_patch(std::string_view op, const detail::ModelForward
   };
   detail::EncoderPatch patch{.head_mask = data("head_mask", options.head_mask, {plan.layers, plan.attention.spec.num_heads})};
   const detail::AttentionSpec& spec = plan.attention.spec;
-  const Shape merged{plan.B, plan.L, spec.num_heads * spec.value_head_dim};
+  const std::int64_t H = spec.num_heads, Hkv = spec.num_key_value_heads, D = spec.head_dim, Dv = spec.value_head_dim;
+  const auto rows = [&](std::int64_t width) { return Shape{plan.B, plan.L, width}; };
   for (std::size_t i = 0; i < options.patches.size(); ++i) {
     const detail::ModelPatch& given = options.patches[i];
     const std::string name = options.patches.size() == 1 ? "patch" : detail::text({"patch[", i, "]"});
@@ -38,7 +41,14 @@ detail::EncoderPatch check_patch(std::string_view op, const detail::ModelForward
       if (found != nullptr) place = found;
     };
     replace(".hidden_state", given.hidden_state, plan.output, to.hidden_state);
-    replace(".merged", given.merged, merged, to.merged);
+    replace(".merged", given.merged, rows(H * Dv), to.merged);
+    if (!detail::kIsNative) continue;
+    replace(".q_proj", given.q_proj, rows(H * D), to.q_proj);
+    replace(".k_proj", given.k_proj, rows(Hkv * D), to.k_proj);
+    replace(".v_proj", given.v_proj, rows(Hkv * Dv), to.v_proj);
+    replace(".weights", given.weights, {plan.B, H, plan.L, plan.L}, to.weights);
+    if (given.weights && options.cache != nullptr)
+      detail::fail(ErrorCode::unsupported, op, name + ".weights", {"a forward without a cache"}, {"given with a cache"});
   }
   return patch;
 }
@@ -46,7 +56,10 @@ detail::EncoderPatch check_patch(std::string_view op, const detail::ModelForward
 }  // namespace
 
 EncoderModel::EncoderModel(detail::ModelConfig config) : config_(std::move(config)), embeddings_(config_), stack_(kModelOp, config_) {
-  if (config_.has_head()) head_ = detail::Head(config_);
+  if (config_.image)
+    image_head_ = detail::ImageHead(config_);
+  else if (config_.has_head())
+    head_ = detail::Head(config_);
   embeddings_.words().share_gradients();  // from now on it counts changes
 }
 
@@ -60,7 +73,10 @@ void EncoderModel::leave_out_head() {
 void EncoderModel::visit_parameters(detail::ParameterVisitor& visitor) {
   embeddings_.visit_parameters(visitor);
   stack_.visit_parameters(visitor);
-  if (config_.has_head()) head_.visit_parameters(visitor);
+  if (config_.image)
+    image_head_.visit_parameters(visitor);
+  else if (config_.has_head())
+    head_.visit_parameters(visitor);
 }
 
 detail::StateTensors EncoderModel::tensors_by(detail::ParameterVisitor::Names names) const {
@@ -77,6 +93,7 @@ detail::StateTensors EncoderModel::parameters(detail::ParameterVisitor::Names na
 void EncoderModel::quantize(bool words) {
   detail::StateTensors all = parameters();
   if (!words) all.erase("word_embeddings.weight");
+  all.erase("patch_embeddings.weight");  // a convolution in transformers
   detail::convert(kModelOp, all, true);
 }
 
@@ -112,7 +129,20 @@ KeyValueCache EncoderModel::make_cache(std::int64_t batch_size, std::int64_t max
   return cache;
 }
 
-detail::ModelPlan EncoderModel::plan(std::string_view op, const detail::ModelInputs& given, const detail::ModelForwardOptions& options) const {
+detail::ModelPlan EncoderModel::plan(std::string_view op, const detail::ModelInputs& inputs, const detail::ModelForwardOptions& options) const {
+  detail::ModelPlan plan = prepare(op, inputs, options);
+  detail::check_memory(op, [&] {
+    const detail::EncoderBuffers buffers = detail::counted_buffers(plan.encoder);
+    if (plan.order) plan.order->count();
+    if (options.for_backward)
+      run_and_keep(plan, inputs, buffers, options.keep);
+    else
+      run(plan, inputs, buffers, plan.logits.rank() > 0 ? detail::counted(plan.logits, "logits") : nullptr);
+  });
+  return plan;
+}
+
+detail::ModelPlan EncoderModel::prepare(std::string_view op, const detail::ModelInputs& given, const detail::ModelForwardOptions& options) const {
   const Shape& shape = given.shape;
   if (shape.rank() != 2) detail::fail(ErrorCode::shape, op, "input_ids", {"(B,L)"}, {shape});
   if (options.cache != nullptr) check_cache(op, given, *options.cache);
@@ -121,6 +151,7 @@ detail::ModelPlan EncoderModel::plan(std::string_view op, const detail::ModelInp
   const std::int64_t past = options.cache != nullptr ? options.cache->length() : 0;
   if (const std::int64_t longest = past + detail::longest_of(given); longest > config_.max_length)
     detail::fail(ErrorCode::out_of_range, op, "the length of input_ids", {"at most ", config_.max_length, " positions"}, {longest});
+  if (config_.image && given.pixels == nullptr) detail::fail(ErrorCode::unsupported, op, "the checkpoint", {"a text model"}, {"an image model"});
   embeddings_.check_ids(op, given);
 
   std::shared_ptr<detail::PaddingOrder> order;
@@ -135,7 +166,6 @@ detail::ModelPlan EncoderModel::plan(std::string_view op, const detail::ModelInp
     order = std::make_shared<detail::PaddingOrder>(given);
   }
   const detail::ModelInputs& inputs = order ? order->inputs() : given;
-  MemoryEstimate memory(op);
   EncoderForwardOptions forward{.mask = options.mask,
                                 .is_causal = options.is_causal || config_.is_causal,
                                 // As in transformers, for padding whose window holds only padding. No token attends to it.
@@ -145,30 +175,34 @@ detail::ModelPlan EncoderModel::plan(std::string_view op, const detail::ModelInp
                                 .trace = options.trace};
   if (order && options.mask) forward.mask = order->mask(*options.mask);
   if (inputs.attention_mask != nullptr && options.cache == nullptr) forward.key_padding_mask = *inputs.attention_mask;
-  detail::ModelPlan plan{.encoder = stack_.plan(op, inputs, forward, options.for_backward, memory, options.cache), .sequences = sequences};
+  detail::ModelPlan plan{.encoder = stack_.plan(op, inputs, forward, options.cache), .sequences = sequences};
   plan.rows = options.logits;
+  if (detail::kIsNative && options.inputs_embeds) {
+    const Shape expected{shape[0], shape[1], config_.word_width()};
+    if (options.inputs_embeds->shape != expected) detail::fail(ErrorCode::shape, op, "inputs_embeds", {expected}, {options.inputs_embeds->shape});
+    plan.embeds = order ? order->rows(options.inputs_embeds->data, config_.word_width()) : options.inputs_embeds->data;
+  }
   detail::EncoderPatch& patch = plan.encoder.patch = check_patch(op, options, plan.encoder);
   if (order) {
     const detail::AttentionSpec& spec = plan.encoder.attention.spec;
     for (detail::PatchedValues& values : patch.layers) {
-      if (values.hidden_state != nullptr) values.hidden_state = order->rows(values.hidden_state, plan.encoder.E);
-      if (values.merged != nullptr) values.merged = order->rows(values.merged, spec.num_heads * spec.value_head_dim);
+      const auto reorder = [&](const float*& rows, std::int64_t width) {
+        if (rows != nullptr) rows = order->rows(rows, width);
+      };
+      reorder(values.hidden_state, plan.encoder.E);
+      reorder(values.merged, spec.num_heads * spec.value_head_dim);
+      if (!detail::kIsNative) continue;
+      reorder(values.q_proj, spec.num_heads * spec.head_dim);
+      reorder(values.k_proj, spec.num_key_value_heads * spec.head_dim);
+      reorder(values.v_proj, spec.num_key_value_heads * spec.value_head_dim);
+      if (values.weights != nullptr) values.weights = order->weights(values.weights, spec.num_heads);
     }
-    memory.add("results in another order", {4, shape[0], shape[1], plan.encoder.E});
     plan.order = std::move(order);
   }
-  embeddings_.add_memory(shape, memory);
   if (config_.has_head() && options.logits != OutputLogits::none) {
     const std::int64_t rows = options.logits == OutputLogits::last ? std::min<std::int64_t>(shape[1], 1) : shape[1];
     plan.logits = config_.of_tokens() ? Shape{shape[0], rows, config_.outputs()} : Shape{sequences, config_.outputs()};
-    memory.add("logits", plan.logits);
-    memory.add("what the head works with", {2, config_.of_tokens() ? shape[0] * rows : sequences, config_.hidden_size});
   }
-  if (options.for_backward) {
-    memory.add("embeddings for backward", plan.encoder.output);
-    memory.add("results for backward", {sequences, 2 * config_.hidden_size + std::max(result_size(true), result_size(false))});
-  }
-  memory.check();
   return plan;
 }
 
@@ -183,11 +217,14 @@ void EncoderModel::run(const detail::ModelPlan& plan, const detail::ModelInputs&
   KeyValueCache* const cache = plan.encoder.cache;
   detail::ModelInputs inputs = plan.order ? plan.order->inputs() : given;
   if (cache != nullptr) inputs.first_position = cache->length();
+  inputs.embeds = plan.embeds;
   float* const x = scratch.take(size_of(plan.encoder.B * plan.encoder.L, E));
   embeddings_.forward(inputs, x, scratch);
   stack_.run(plan.encoder, inputs, x, buffers, scratch);
   if (config_.has_head() && logits != nullptr) {
-    if (config_.of_tokens()) {
+    if (config_.image) {
+      image_head_.classify(buffers.output, plan.encoder.B, plan.encoder.L, logits, scratch);
+    } else if (config_.of_tokens()) {
       run_token_head(plan, inputs, buffers.output, logits, scratch);
     } else {
       const std::int64_t B = plan.logits[0];
@@ -196,8 +233,8 @@ void EncoderModel::run(const detail::ModelPlan& plan, const detail::ModelInputs&
       head_.forward(pooled, B, word_embeddings().table(), logits, scratch);
     }
   }
-  if (plan.order) plan.order->restore(plan.encoder, buffers, logits, plan.logits);
-  if (cache != nullptr) cache->advance(plan.encoder.L);
+  if (plan.order) plan.order->restore(plan.encoder, buffers, logits, plan.logits, scratch);
+  if (cache != nullptr && !detail::counts()) cache->advance(plan.encoder.L);
 }
 
 Shape EncoderModel::check_unembed(std::string_view op, const Shape& hidden) const {
@@ -206,9 +243,8 @@ Shape EncoderModel::check_unembed(std::string_view op, const Shape& hidden) cons
     detail::fail(ErrorCode::shape, op, "hidden_states", {"a last dimension of ", config_.hidden_size}, {hidden});
   Shape logits = hidden;
   logits[hidden.rank() - 1] = config_.outputs();
-  MemoryEstimate memory(op);
-  memory.add("logits", logits);
-  memory.check();
+  const std::int64_t rows = checked_size(hidden, op, "hidden_states") / config_.hidden_size;
+  detail::check_memory(op, [&] { run_head(nullptr, rows, detail::counted(logits, "logits")); });
   return logits;
 }
 
@@ -224,7 +260,7 @@ void EncoderModel::run_token_head(const detail::ModelPlan& plan, const detail::M
   if (L == 0) return;
   const bool is_padded = inputs.attention_mask != nullptr && plan.encoder.cache == nullptr;
   float* const last = scratch.take(size_of(B, E));
-  for (std::int64_t b = 0; b < B; ++b) {
+  for (std::int64_t b = 0; b < B && !detail::counts(); ++b) {
     std::int64_t i = L - 1;
     while (i > 0 && is_padded && !detail::keeps(inputs.attention_mask, b, i)) --i;
     std::copy_n(hidden + (b * L + i) * E, E, last + b * E);
@@ -266,12 +302,14 @@ std::int64_t EncoderModel::embedding_size(std::string_view op, const detail::Mod
 
 Shape EncoderModel::check_embed(std::string_view op, const detail::ModelInputs& inputs, const detail::ModelEmbedOptions& options) const {
   const std::int64_t width = embedding_size(op, options);
-  return {plan(op, inputs, {.logits = false}).sequences, width};
+  const Shape shape{prepare(op, inputs, {.logits = false}).sequences, width};
+  detail::check_memory(op, [&] { embed(inputs, options, detail::counted(shape, "the result")); });
+  return shape;
 }
 
 void EncoderModel::embed(const detail::ModelInputs& inputs, const detail::ModelEmbedOptions& options, float* y) const {
   const detail::FloatEnvironment environment;
-  const detail::ModelPlan plan = this->plan("embed", inputs, {.logits = false});
+  const detail::ModelPlan plan = prepare("embed", inputs, {.logits = false});
   detail::Scratch scratch(&workspace_);
   float* const hidden = scratch.take(size_of(plan.encoder.B * plan.encoder.L, plan.encoder.E));
   run(plan, inputs, {hidden, {}, {}}, nullptr, scratch);
@@ -287,18 +325,20 @@ void EncoderModel::embed(const detail::ModelInputs& inputs, const detail::ModelE
     const std::size_t rows_size = size_of(B, dense.out_features);
     float* const z = i + 1 == embedding_denses_.size() ? whole : scratch.take(rows_size);
     embedding_denses_[i].forward(x, B, z, scratch);
-    kernels::best(is_quantized()).activation_row(dense.activation, z, z, rows_size);
+    if (!detail::counts()) kernels::best(is_quantized()).activation_row(dense.activation, z, z, rows_size);
     x = z;
   }
   if (options.normalize) detail::normalize_rows(whole, B, size, is_quantized());
-  if (kept == size) return;
+  if (kept == size || detail::counts()) return;
   for (std::int64_t b = 0; b < B; ++b) std::copy_n(whole + b * size, kept, y + b * kept);
   if (options.normalize_kept) detail::normalize_rows(y, B, kept, is_quantized());
 }
 
 Shape EncoderModel::check_classify(std::string_view op, const detail::ModelInputs& inputs) const {
-  check_task(op, Task::text_classification);
-  return plan(op, inputs, {}).logits;
+  check_task(op, config_.image ? Task::image_classification : Task::text_classification);
+  const Shape logits = prepare(op, inputs, {}).logits;
+  detail::check_memory(op, [&] { classify(inputs, detail::counted(logits, "logits")); });
+  return logits;
 }
 
 void EncoderModel::check_task(std::string_view op, Task task) const {
@@ -309,7 +349,7 @@ void EncoderModel::check_task(std::string_view op, Task task) const {
 
 Shape EncoderModel::check_tokens(std::string_view op, Task task, const detail::ModelInputs& inputs, std::span<const std::int64_t> places) const {
   check_task(op, task);
-  plan(op, inputs, {.logits = false});
+  prepare(op, inputs, {.logits = false});
   const std::int64_t rows = inputs.shape[0] * inputs.shape[1];
   for (std::size_t i = 0; i < places.size(); ++i) {
     const std::int64_t place = places[i], least = i > 0 ? places[i - 1] + 1 : 0;
@@ -318,29 +358,28 @@ Shape EncoderModel::check_tokens(std::string_view op, Task task, const detail::M
                    {{"index", static_cast<double>(i)}});
   }
   const Shape logits{static_cast<std::int64_t>(places.size()), config_.outputs()};
-  MemoryEstimate memory(op);
-  memory.add("logits", logits);
-  memory.check();
+  detail::check_memory(op, [&] { classify_tokens(inputs, places, detail::TokenSoftmax::none, detail::counted(logits, "logits")); });
   return logits;
 }
 
 void EncoderModel::classify_tokens(const detail::ModelInputs& inputs, std::span<const std::int64_t> places, detail::TokenSoftmax softmax,
                                    float* y) const {
   const detail::FloatEnvironment environment;
-  const detail::ModelPlan plan = this->plan("classify_tokens", inputs, {.logits = false});
+  const detail::ModelPlan plan = prepare("classify_tokens", inputs, {.logits = false});
   detail::Scratch scratch(&workspace_);
   const auto E = static_cast<std::size_t>(plan.encoder.E), C = static_cast<std::size_t>(config_.outputs());
   float* const hidden = scratch.take(size_of(plan.encoder.B * plan.encoder.L, plan.encoder.E));
   run(plan, inputs, {hidden, {}, {}}, nullptr, scratch);
-  float* const rows = scratch.take(places.size() * E);
-  for (std::size_t i = 0; i < places.size(); ++i) std::copy_n(hidden + size_of(places[i], plan.encoder.E), E, rows + i * E);
+  float* const rows = scratch.take(places.size(), E);
+  for (std::size_t i = 0; i < places.size(); ++i) detail::copy_values(hidden + size_of(places[i], plan.encoder.E), E, rows + i * E);
   head_.forward(rows, std::ssize(places), word_embeddings().table(), y, scratch);
 
+  float* const column = scratch.take(places.size());
+  if (detail::counts()) return;
   const kernels::KernelTable& kernel = kernels::best(is_quantized());
   if (softmax == detail::TokenSoftmax::outputs)
     for (std::size_t i = 0; i < places.size(); ++i) kernel.softmax_row(y + i * C, y + i * C, C);
   if (softmax != detail::TokenSoftmax::tokens) return;
-  float* const column = scratch.take(places.size());
   std::size_t first = 0;
   std::int64_t end_of_sequence = 0;
   for (const auto& [count, length] : detail::runs_of(inputs))
@@ -360,10 +399,11 @@ void EncoderModel::classify_tokens(const detail::ModelInputs& inputs, std::span<
 
 void EncoderModel::classify(const detail::ModelInputs& inputs, float* y, bool are_pairs) const {
   const detail::FloatEnvironment environment;
-  const detail::ModelPlan plan = this->plan("classify", inputs, {});
+  const detail::ModelPlan plan = prepare("classify", inputs, {});
   detail::Scratch scratch(&workspace_);
   float* const hidden = scratch.take(size_of(plan.encoder.B * plan.encoder.L, plan.encoder.E));
   run(plan, inputs, {hidden, {}, {}}, y, scratch);
+  if (detail::counts()) return;
   using Function = detail::ClassificationFunction;
   const Function function = are_pairs ? config_.classification_function : config_.text_function;
   const kernels::KernelTable& kernel = kernels::best(is_quantized());

@@ -13,6 +13,7 @@
 #include "attn/memory/key_value_cache.hpp"
 #include "attn/models/embeddings.hpp"
 #include "attn/models/head.hpp"
+#include "attn/models/image_head.hpp"
 #include "attn/models/model_config.hpp"
 #include "attn/models/model_inputs.hpp"
 #include "attn/models/output_logits.hpp"
@@ -23,23 +24,34 @@ namespace attn {
 
 namespace detail {
 
-/// hidden_state (B,L,E) or merged (B,L,H·Dv). Refers to the caller's memory.
+/// As LayerPatch. Refers to the caller's memory.
 struct ModelPatch {
   std::int64_t layer = 0;
-  std::optional<TensorView> hidden_state = std::nullopt, merged = std::nullopt;
+  std::optional<TensorView> hidden_state = std::nullopt, merged = std::nullopt, q_proj = std::nullopt, k_proj = std::nullopt, v_proj = std::nullopt,
+                            weights = std::nullopt;
+};
+
+/// Options of run_and_keep(). Refers to the caller's memory.
+struct ModelKeepOptions {
+  bool of_head = false;                       ///< save the head's results, not pooled vectors
+  const Table* words = nullptr;               ///< if not null, has the word embedding of each position
+  ForwardRandom random = {};                  ///< in training, applies the checkpoint's dropout
+  std::span<const std::int64_t> tokens = {};  ///< rows of the hidden states for which a token head computes results
 };
 
 /// Refers to the caller's memory.
 struct ModelForwardOptions {
   bool output_attentions = false, output_hidden_states = false;
   std::optional<EncoderTraceOptions> trace = std::nullopt;
-  bool for_backward = false;  ///< for the memory estimate
+  bool for_backward = false;  ///< run_and_keep() follows, with these options
+  ModelKeepOptions keep = {};
   std::optional<MaskView> mask = std::nullopt;
   bool is_causal = false;
   std::optional<TensorView> head_mask = std::nullopt;  ///< (layers,H)
   std::vector<ModelPatch> patches = {};
-  OutputLogits logits = true;      ///< last: only of a token head
-  KeyValueCache* cache = nullptr;  ///< the forward appends to it
+  std::optional<TensorView> inputs_embeds = std::nullopt;  ///< (B,L,word_width())
+  OutputLogits logits = true;                              ///< last: only of a token head
+  KeyValueCache* cache = nullptr;                          ///< the forward appends to it
 };
 
 enum class TokenSoftmax : std::uint8_t {
@@ -74,6 +86,7 @@ struct ModelPlan {
   std::int64_t sequences = 0;
   Shape logits = {};  ///< (B,C), for a token head (B,L,C) or (B,1,C); rank 0: not computed
   OutputLogits rows = true;
+  const float* embeds = nullptr;                  ///< as in ModelInputs
   std::shared_ptr<PaddingOrder> order = nullptr;  ///< null: padding is in order
 };
 
@@ -92,6 +105,7 @@ class EncoderModel {
   const Embedding& word_embeddings() const { return embeddings_.words(); }
   Embedding& word_embeddings() { return embeddings_.words(); }
 
+  /// Checks inputs and memory.
   detail::ModelPlan plan(std::string_view op, const detail::ModelInputs& inputs, const detail::ModelForwardOptions& options) const;
   /// logits may be null.
   void run(const detail::ModelPlan& plan, const detail::ModelInputs& inputs, const detail::EncoderBuffers& buffers, float* logits) const;
@@ -117,6 +131,14 @@ class EncoderModel {
   Shape check_tokens(std::string_view op, Task task, const detail::ModelInputs& inputs, std::span<const std::int64_t> places) const;
   void classify_tokens(const detail::ModelInputs& inputs, std::span<const std::int64_t> places, detail::TokenSoftmax softmax, float* y) const;
 
+  /// Throws SHAPE unless pixels is (B,channels,height,width). The result refers to `pixels`.
+  detail::ModelInputs image_inputs(std::string_view op, const TensorView& pixels) const;
+  /// Returns (B,width).
+  Shape check_image_embed(std::string_view op, const detail::ModelInputs& inputs, detail::ImagePooling pooling) const;
+  void embed_images(const detail::ModelInputs& inputs, detail::ImagePooling pooling, bool normalize, float* y) const;
+  /// Call it before allocate().
+  void leave_out_pooler();
+
   /// Returns (…,outputs()) for hidden states (…,E).
   Shape check_unembed(std::string_view op, const Shape& hidden) const;
   /// rows (count,E), logits (count,outputs())
@@ -132,11 +154,9 @@ class EncoderModel {
   void run_result(const detail::ModelPlan& plan, const detail::ModelInputs& inputs, const detail::EncoderBuffers& buffers, float* result) const;
 
   void check_gradients(std::string_view op) const;
-  /// Saves what backward() needs. In training, `random` applies the checkpoint's dropout. `words`, if not null, has the word embedding of each
-  /// position. A token head computes results only for `tokens`, rows of the hidden states.
+  /// Saves what backward() needs. The options are those of the plan.
   std::unique_ptr<detail::KeptModel> run_and_keep(const detail::ModelPlan& plan, const detail::ModelInputs& inputs,
-                                                  const detail::EncoderBuffers& buffers, bool of_head, const detail::Table* words = nullptr,
-                                                  const detail::ForwardRandom& random = {}, std::span<const std::int64_t> tokens = {}) const;
+                                                  const detail::EncoderBuffers& buffers, const detail::ModelKeepOptions& options) const;
   /// grad (results,result_size(of_head)); rows that are 0 have no effect.
   void backward(const detail::KeptModel& kept, const float* grad, const detail::ModelGradientBuffers& to) const;
   /// Runs only the head, from pooled vectors.
@@ -167,6 +187,8 @@ class EncoderModel {
   void allocate();
 
  private:
+  /// plan() without the check of memory, for functions that are themselves run to count it.
+  detail::ModelPlan prepare(std::string_view op, const detail::ModelInputs& inputs, const detail::ModelForwardOptions& options) const;
   void run(const detail::ModelPlan& plan, const detail::ModelInputs& inputs, const detail::EncoderBuffers& buffers, float* logits,
            detail::Scratch& scratch) const;
   friend class detail::ParameterVisitor;
@@ -183,6 +205,7 @@ class EncoderModel {
   detail::Stack stack_;
   std::vector<detail::Linear> embedding_denses_;
   detail::Head head_;
+  detail::ImageHead image_head_;
   bool is_head_new_ = false;
   detail::StateTensors tensors_;                                        // by their names in the checkpoint
   std::shared_ptr<const int> weights_ = std::make_shared<const int>();  // identifies the current weights to caches

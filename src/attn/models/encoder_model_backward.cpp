@@ -28,13 +28,14 @@ void EncoderModel::run_result(const detail::ModelPlan& plan, const detail::Model
 }
 
 void EncoderModel::check_gradients(std::string_view op) const {
+  if (config_.image) detail::fail(ErrorCode::unsupported, op, "the model", {"a text model"}, {"an image model, which has no gradients"});
   if (is_quantized())
     detail::fail(ErrorCode::unsupported, op, "the model", {"float32 weights"}, {"int8, which has no gradients"}, "Load it with weights float32");
 }
 
 std::unique_ptr<detail::KeptModel> EncoderModel::run_and_keep(const detail::ModelPlan& plan, const detail::ModelInputs& inputs,
-                                                              const detail::EncoderBuffers& buffers, bool of_head, const detail::Table* words,
-                                                              const detail::ForwardRandom& random, std::span<const std::int64_t> tokens) const {
+                                                              const detail::EncoderBuffers& buffers, const detail::ModelKeepOptions& options) const {
+  const auto& [of_head, words, random, tokens] = options;
   auto kept = std::make_unique<detail::KeptModel>();
   const std::int64_t rows = plan.encoder.B * plan.encoder.L, E = plan.encoder.E;
   const auto width = static_cast<std::size_t>(E);
@@ -47,7 +48,7 @@ std::unique_ptr<detail::KeptModel> EncoderModel::run_and_keep(const detail::Mode
   const std::int64_t W = config_.word_width();
   const std::size_t size = size_of(rows, W), pooled = of_head ? size_of(kept->results, E) : 0,
                     dense = of_head ? size_of(kept->results, head_.width()) : 0;
-  kept->numbers = AlignedFloats(size + pooled + dense + size_of(kept->results, result_size(of_head)));
+  kept->numbers = AlignedFloats(std::uint64_t{size} + pooled + dense + size_of(kept->results, result_size(of_head)));
   kept->embeddings.sums = kept->numbers.data();
   kept->pooled = kept->embeddings.sums + size;
   kept->dense = kept->pooled + pooled;
@@ -60,7 +61,7 @@ std::unique_ptr<detail::KeptModel> EncoderModel::run_and_keep(const detail::Mode
 
   if (of_head) {
     if (tokens.empty()) detail::pool_sequences(inputs, E, buffers.output, config_.classifier_pooling, kept->pooled, E);
-    for (std::size_t i = 0; i < tokens.size(); ++i) std::copy_n(buffers.output + size_of(tokens[i], E), width, kept->pooled + i * width);
+    for (std::size_t i = 0; i < tokens.size(); ++i) detail::copy_values(buffers.output + size_of(tokens[i], E), width, kept->pooled + i * width);
     head_.forward(kept->pooled, kept->results, word_embeddings().table(), random, kept->dense, kept->result, scratch);
   } else {
     pool_results(inputs, config_.poolings, E, buffers.output, kept->result);
@@ -70,10 +71,7 @@ std::unique_ptr<detail::KeptModel> EncoderModel::run_and_keep(const detail::Mode
 
 void EncoderModel::backward(const detail::KeptModel& kept, const float* grad, const detail::ModelGradientBuffers& to) const {
   const detail::FloatEnvironment environment;
-  const std::map<std::string, Shape> wanted = to.parameters != nullptr ? to.parameters->shapes() : std::map<std::string, Shape>();
-  MemoryEstimate memory("backward");
-  stack_.plan_backward("backward", kept.stack, wanted, memory);
-  memory.check();
+  detail::check_memory("backward", [&] { backward(kept, grad, to); });
   detail::Scratch scratch(&workspace_);
   detail::Gradients none;
   detail::Gradients& gradients = to.parameters != nullptr ? *to.parameters : none;
@@ -87,14 +85,14 @@ void EncoderModel::backward(const detail::KeptModel& kept, const float* grad, co
     head_.backward(grad, kept.pooled, kept.dense, kept.results, word_embeddings().table(), kept.stack.layers->random, of_pooled, gradients, scratch);
     if (ends_at_head) return;
     if (kept.tokens.empty()) detail::pool_sequences_backward(inputs, E, of_pooled, E, kept.stack.layers->output, config_.classifier_pooling, of_x);
-    if (!kept.tokens.empty()) std::fill_n(of_x, size, 0.0F);
-    for (std::size_t i = 0; i < kept.tokens.size(); ++i) std::copy_n(of_pooled + i * width, width, of_x + size_of(kept.tokens[i], E));
+    if (!kept.tokens.empty()) detail::fill_zeros(of_x, size);
+    for (std::size_t i = 0; i < kept.tokens.size(); ++i) detail::copy_values(of_pooled + i * width, width, of_x + size_of(kept.tokens[i], E));
   } else {
     float* const more = config_.poolings.size() > 1 ? scratch.take(size) : nullptr;
     for (std::size_t i = 0; i < config_.poolings.size(); ++i) {
       detail::pool_sequences_backward(inputs, E, grad + i * width, result_size(false), kept.stack.layers->output, config_.poolings[i],
                                       i == 0 ? of_x : more);
-      if (i > 0) kernels::best().add_row(of_x, more, of_x, size);
+      if (i > 0 && !detail::counts()) kernels::best().add_row(of_x, more, of_x, size);
     }
   }
 
@@ -109,11 +107,12 @@ void EncoderModel::run_head_and_keep(detail::KeptHead& kept) const {
   kept.pooled = kept.numbers.data();
   kept.dense = kept.pooled + size;
   kept.logits = kept.dense + dense;
-  std::copy_n(kept.given, size, kept.pooled);
+  detail::copy_values(kept.given, size, kept.pooled);
   head_.forward(kept.pooled, kept.sequences, word_embeddings().table(), kept.random, kept.dense, kept.logits, scratch);
 }
 
 void EncoderModel::backward(const detail::KeptHead& kept, const float* grad, detail::Gradients& gradients) const {
+  detail::check_memory("backward", [&] { backward(kept, grad, gradients); });
   detail::Scratch scratch(&workspace_);
   head_.backward(grad, kept.pooled, kept.dense, kept.sequences, word_embeddings().table(), kept.random, nullptr, gradients, scratch);
 }

@@ -25,7 +25,7 @@ struct TensorNames {
   std::string_view linear1_gate = {};  ///< rows of linear1, then of the gate
   std::string_view gate = {};          ///< as a separate tensor
   std::string_view linear2 = {}, norm2 = {};
-  std::string_view post_norm1 = {}, post_norm2 = {};
+  std::string_view post_norm1 = {}, post_norm2 = {};  ///< or LayerScale, then with the whole name
   std::string_view final_norm = {};
   std::string_view position_bias = {};
   std::string_view relative_embeddings = {}, relative_norm = {};
@@ -44,6 +44,7 @@ struct Family {
   std::string_view prefix;        ///< of the base model's tensors in checkpoints with a head
   TensorNames names;
   HeadNames text_classification = {}, token_classification = {}, question_answering = {}, multiple_choice = {}, fill_mask = {}, text_generation = {};
+  HeadNames image_classification = {};
   std::span<const std::string_view> ignored;  ///< prefixes of unused tensors, such as other heads
   void (*configure)(const ConfigReader& config, ModelConfig& model);
   /// Applies if tokenizer_config.json names no class; empty: default settings.
@@ -69,10 +70,13 @@ void for_each_part_of_head(const ModelConfig& config, Add add) {
 
 extern const Family kBert, kDistilBert, kRoberta, kCamembert, kData2VecText, kMpnet, kModernBert, kErnie, kElectra, kDeberta, kAlbert, kNomicBert,
     kJinaBert, kGte, kNew, kGpt2, kLlama, kMistral, kQwen2, kQwen3, kGptNeoX, kGemma2, kGemma3;
+/// Families of image models.
+extern const Family kVit, kDeit, kDinov2, kDinov2WithRegisters;
 
 /// Names in config.json; null: no such member.
 struct SizeNames {
-  const char *hidden_size = "hidden_size", *num_hidden_layers = "num_hidden_layers", *num_attention_heads = "num_attention_heads";
+  const char *vocab_size = "vocab_size", *hidden_size = "hidden_size", *num_hidden_layers = "num_hidden_layers",
+             *num_attention_heads = "num_attention_heads";
   const char *intermediate_size = "intermediate_size", *hidden_act = "hidden_act", *layer_norm_eps = "layer_norm_eps";
   const char* positions = "max_position_embeddings";
   // transformers' defaults.

@@ -186,16 +186,16 @@ double FineTuning::step(const ModelInputs& inputs, std::span<const double> targe
     return step(std::span<const float>(pooled.data(), pooled.size()), targets);
   }
   const NextTokens next = of_tokens ? next_tokens(op_, targets, model_.config().outputs()) : NextTokens();
-  const ModelPlan plan = model_.plan(op_, inputs, {.for_backward = true, .logits = !of_tokens});
-  if (of_tokens) {
-    MemoryEstimate memory(op_);
-    memory.add("logits and their gradient", {2, std::ssize(next.ids), model_.config().outputs()});
-    memory.check();
-  }
+  const ModelKeepOptions keep{.of_head = true, .random = random(), .tokens = next.positions};
+  const ModelPlan plan = model_.plan(op_, inputs, {.for_backward = true, .keep = keep, .logits = !of_tokens});
+  check_memory(op_, [&] {
+    counted({of_tokens ? std::ssize(next.ids) : std::ssize(targets), model_.config().outputs()}, "the gradient of the logits");
+    model_.run_and_keep(plan, inputs, counted_buffers(plan.encoder), keep);
+  });
   AlignedFloats hidden(static_cast<std::size_t>(plan.encoder.B * plan.encoder.L * plan.encoder.E));
   std::unique_ptr<KeptModel> kept;
   const auto forward = [&] {
-    kept = model_.run_and_keep(plan, inputs, {hidden.data(), {}, {}}, true, nullptr, random(), next.positions);
+    kept = model_.run_and_keep(plan, inputs, {hidden.data(), {}, {}}, keep);
     return kept->result;
   };
   return take_step(of_tokens ? std::span<const double>(next.ids) : targets, forward, [&](const float* grad, Gradients& gradients) {
@@ -205,6 +205,7 @@ double FineTuning::step(const ModelInputs& inputs, std::span<const double> targe
 
 double FineTuning::step(std::span<const float> pooled, std::span<const double> targets) {
   KeptHead kept{.given = pooled.data(), .sequences = static_cast<std::int64_t>(targets.size()), .random = random()};
+  check_memory(op_, [&] { model_.run_head_and_keep(kept); });
   const auto forward = [&] {
     model_.run_head_and_keep(kept);
     return kept.logits;
@@ -269,6 +270,7 @@ Judgement FineTuning::judge(const ModelInputs& inputs, std::span<const double> t
 
 Judgement FineTuning::judge(std::span<const float> pooled, std::span<const double> targets) const {
   KeptHead kept{.given = pooled.data(), .sequences = static_cast<std::int64_t>(targets.size())};
+  check_memory(op_, [&] { model_.run_head_and_keep(kept); });
   model_.run_head_and_keep(kept);
   return judge_logits(kept.logits, targets);
 }

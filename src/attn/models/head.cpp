@@ -35,7 +35,7 @@ void Head::forward(const float* x, std::int64_t rows, const Table& words, float*
   if (!has_dense()) return classify(x, rows, words, logits, scratch);
   const Scratch::Frame frame(scratch);
   const auto size = static_cast<std::size_t>(width());
-  float* const dense = scratch.take(static_cast<std::size_t>(rows) * size);
+  float* const dense = scratch.take(static_cast<std::size_t>(rows), size);
   const kernels::KernelTable& kernel = kernels::best(dense_.is_quantized());
   const auto finish = [&](std::size_t row, unsigned) noexcept {
     float* const y = dense + row * size;
@@ -54,7 +54,7 @@ void Head::classify(const float* x, std::int64_t rows, const Table& words, float
     classifier_.forward(x, rows, logits, scratch);
   const kernels::KernelTable& kernel = kernels::best(is_tied_ ? words.is_quantized() : classifier_.is_quantized());
   const auto size = static_cast<std::size_t>(outputs());
-  for (std::int64_t row = 0; row < rows && softcap_ > 0; ++row, logits += size) {
+  for (std::int64_t row = 0; row < rows && softcap_ > 0 && !counts(); ++row, logits += size) {
     kernel.scale_row(logits, 1 / softcap_, logits, size);
     kernel.activation_row(Activation::tanh, logits, logits, size);
     kernel.scale_row(logits, softcap_, logits, size);

@@ -25,10 +25,10 @@ void Head::forward(float* x, std::int64_t rows, const Table& words, const Forwar
   float* const normed = scratch.take(size);
   if (has_dense()) {
     dense_.forward(x, rows, dense, scratch);
-    kernels::best().activation_row(activation_, dense, normed, size);
+    if (!counts()) kernels::best().activation_row(activation_, dense, normed, size);
     norm_.forward(normed, rows, normed);
   } else {
-    std::copy_n(x, size, normed);
+    copy_values(x, size, normed);
   }
   drop_rows(dropout_of(random, DropoutSite::classifier), normed, rows, 1, width());
   classify(normed, rows, words, logits, scratch);
@@ -61,7 +61,8 @@ static void sparse_tied_backward(const float* grad, const float* x, std::size_t 
 static void tied_backward(const float* grad, const float* x, std::size_t rows, const Table& words, float* of_x, Gradients& gradients,
                           Scratch& scratch) {
   const std::size_t N = words.rows();
-  const auto zeros = static_cast<std::size_t>(std::count(grad, grad + rows * N, 0.0F));
+  // A dry run, which must not read them, counts the dense way: it takes more memory.
+  const auto zeros = counts() ? 0 : static_cast<std::size_t>(std::count(grad, grad + rows * N, 0.0F));
   if (zeros > rows * N / 2) return sparse_tied_backward(grad, x, rows, words, of_x, gradients, scratch);
   words.multiply_transposed(grad, rows, of_x, scratch);
   const Shape shape{static_cast<std::int64_t>(rows), static_cast<std::int64_t>(words.width())};
@@ -82,10 +83,10 @@ void Head::backward(const float* grad, const float* x, const float* dense, std::
   float* const normed = scratch.take(size);
   float* const of_hidden = has_dense() || of_x == nullptr ? scratch.take(size) : of_x;
   if (has_dense()) {
-    kernels::best().activation_row(activation_, dense, activated, size);
+    if (!counts()) kernels::best().activation_row(activation_, dense, activated, size);
     norm_.forward(activated, rows, normed);
   } else {
-    std::copy_n(x, size, normed);
+    copy_values(x, size, normed);
   }
   drop_rows(drop_normed, normed, rows, 1, width());
   if (softcap_ > 0) {
@@ -93,8 +94,8 @@ void Head::backward(const float* grad, const float* x, const float* dense, std::
     float* const capped = scratch.take(count);
     float* const of_classifier = scratch.take(count);
     classify(normed, rows, words, capped, scratch);
-    std::copy_n(grad, count, of_classifier);
-    kernels::best_backward().softcap_backward_row(capped, softcap_, of_classifier, count);
+    copy_values(grad, count, of_classifier);
+    if (!counts()) kernels::best_backward().softcap_backward_row(capped, softcap_, of_classifier, count);
     grad = of_classifier;
   }
   if (is_tied_)
@@ -104,7 +105,7 @@ void Head::backward(const float* grad, const float* x, const float* dense, std::
   drop_rows(drop_normed, of_hidden, rows, 1, width());
   if (has_dense()) {
     norm_.backward(of_hidden, activated, rows, of_hidden, "classifier_norm.", gradients, scratch);
-    for (std::size_t first = 0; first < size; first += row_size)
+    for (std::size_t first = 0; first < size && !counts(); first += row_size)
       if (has_gradient(of_hidden + first, row_size))
         kernels::best_backward().activation_backward_row(activation_, of_hidden + first, dense + first, of_hidden + first, row_size);
     dense_.backward(of_hidden, x, rows, of_x, "classifier_dense.", gradients, scratch);

@@ -30,10 +30,11 @@ std::vector<TokenScore> score_tokens(std::string_view op, const EncoderModel& mo
   const ModelPlan plan = model.plan(op, inputs, {.logits = false});
   constexpr std::int64_t kRows = 16;  // logits of a long text would take far more memory than the rest
   const std::int64_t E = plan.encoder.E, V = model.config().outputs(), rows = plan.encoder.L - 1;
-  MemoryEstimate memory(op);
-  memory.add("hidden states", plan.encoder.output);
-  memory.add("logits", {kRows, V});
-  memory.check();
+  check_memory(op, [&] {
+    float *const hidden = counted(plan.encoder.output, "hidden states"), *const logits = counted({kRows, V}, "logits");
+    model.run(plan, inputs, {hidden, {}, {}}, nullptr);
+    model.run_head(hidden, std::min(kRows, rows), logits);
+  });
   std::vector<float> hidden(static_cast<std::size_t>(plan.encoder.L * E)), logits(static_cast<std::size_t>(kRows * V));
   model.run(plan, inputs, {hidden.data(), {}, {}}, nullptr);
   std::vector<TokenScore> scores(static_cast<std::size_t>(rows));

@@ -16,9 +16,19 @@ namespace {
 const Json kNone{Json::Object()};
 // Allocated per position before missing weights reveal a wrong value.
 constexpr std::int64_t kMaxLabels = 100'000, kMaxPositions = 1 << 20;
-constexpr const Family* kFamilies[] = {&kBert,    &kDistilBert, &kRoberta, &kCamembert, &kData2VecText, &kMpnet, &kModernBert, &kErnie,
-                                       &kElectra, &kDeberta,    &kAlbert,  &kNomicBert, &kGte,          &kNew,   &kGpt2,       &kLlama,
-                                       &kMistral, &kQwen2,      &kQwen3,   &kGptNeoX,   &kGemma2,       &kGemma3};
+constexpr const Family* kFamilies[] = {&kBert,         &kDistilBert,
+                                       &kRoberta,      &kCamembert,
+                                       &kData2VecText, &kMpnet,
+                                       &kModernBert,   &kErnie,
+                                       &kElectra,      &kDeberta,
+                                       &kAlbert,       &kNomicBert,
+                                       &kGte,          &kNew,
+                                       &kGpt2,         &kLlama,
+                                       &kMistral,      &kQwen2,
+                                       &kQwen3,        &kGptNeoX,
+                                       &kGemma2,       &kGemma3,
+                                       &kVit,          &kDeit,
+                                       &kDinov2,       &kDinov2WithRegisters};
 
 const Family& family_of(const ConfigReader& config) {
   const std::string_view type = config.string("model_type", "");
@@ -51,6 +61,8 @@ const HeadNames& names_of(const Family& family, Task task) {
       return family.multiple_choice;
     case Task::text_generation:
       return family.text_generation;
+    case Task::image_classification:
+      return family.image_classification;
     case Task::embedding:
       break;
   }
@@ -69,6 +81,8 @@ Task task_of(const ConfigReader& config, const Family& family) {
                                                          {"ForMultipleChoice", Task::multiple_choice},
                                                          {"ForCausalLM", Task::text_generation},
                                                          {"LMHeadModel", Task::text_generation},
+                                                         {"ForImageClassification", Task::image_classification},
+                                                         {"ForImageClassificationWithTeacher", Task::image_classification},
                                                          {"Model", Task::embedding}};
   const std::string name = text({words_of(list->array()->front())});
   for (const auto& [end, task] : kEnds)
@@ -327,13 +341,14 @@ void configure_sizes(const ConfigReader& config, ModelConfig& model, const SizeN
   // As transformers' attribute_map: the common name has priority.
   constexpr SizeNames kCommon;
   const auto name = [&](const char* own, const char* common) { return config.has(common) ? common : own; };
-  model.vocab_size = config.size("vocab_size");
+  model.vocab_size = names.vocab_size != nullptr ? config.size(names.vocab_size) : 1;
   model.hidden_size = config.size(name(names.hidden_size, kCommon.hidden_size));
   model.num_hidden_layers = config.whole(name(names.num_hidden_layers, kCommon.num_hidden_layers), 1, kMaxLayers);
   model.num_attention_heads = config.size(name(names.num_attention_heads, kCommon.num_attention_heads));
   if (names.intermediate_size != nullptr) model.intermediate_size = config.size(names.intermediate_size);
   model.max_position_embeddings = model.max_length =
-      config.whole(name(names.positions, kCommon.positions), 1, kMaxPositions, names.max_position_embeddings);
+      names.positions != nullptr ? config.whole(name(names.positions, kCommon.positions), 1, kMaxPositions, names.max_position_embeddings)
+                                 : kMaxPositions;
   // pad_token_id matters only for gradients.
   const Json* const pad = config.find("pad_token_id");
   const double id = pad != nullptr && pad->number() != nullptr ? *pad->number()
@@ -413,11 +428,15 @@ ModelConfig read_model_config(const ModelFiles& files) {
     read_score_function(config, model);
   } else if (model.task == Task::token_classification) {
     model.labels = read_labels(config);
+  } else if (model.task == Task::image_classification) {
+    model.labels = read_labels(config);
+    model.classification_function = classification_function(config, model.labels.size());
   } else if (model.task == Task::question_answering) {
     if (const std::size_t outputs = read_labels(config).size(); outputs != 2)
       config.refuse(ErrorCode::config, "id2label", {"2 labels for the start and the end of an answer"}, {outputs});
   }
   if (model.task == Task::text_generation) read_generation(config, files, model);
+  if (model.image) return model;
   read_sentence_files(files, model);
   if (model.num_labels() == 1) model.text_function = model.classification_function;
   read_token_types(files.tokenizer_config, model);

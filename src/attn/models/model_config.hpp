@@ -10,6 +10,7 @@
 #include "attn/io/json.hpp"
 #include "attn/layers/layer_variant.hpp"
 #include "attn/layers/norm_layer.hpp"
+#include "attn/models/image_config.hpp"
 #include "attn/models/rope_scaling.hpp"
 #include "attn/models/task.hpp"
 #include "attn/ops/activation.hpp"
@@ -106,6 +107,8 @@ struct ModelConfig {
   float attention_softcap = 0, logit_softcap = 0;  ///< c · tanh(x / c); 0: none
   bool attention_bias = true, attention_output_bias = true, norm_bias = true;
   bool mlp_bias = true, mlp_output_bias = true;  ///< of linear1 and the gate; of linear2
+
+  ImageConfig image = {};
 
   // int8 with one scale per row.
   bool quantized = false;

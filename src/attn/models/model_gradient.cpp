@@ -32,7 +32,9 @@ ModelGradient::ModelGradient(std::string_view op, EncoderModel& model, const Mod
   if (of_token && !target.token) fail(ErrorCode::argument, op, "target.token", {"a token"}, {"missing"}, "The head has logits for each token");
   if (!of_token && target.token)
     fail(ErrorCode::unsupported, op, "target.token", {"no token"}, {*target.token}, "The head has logits for the whole text");
-  const ModelPlan plan = model.plan(op, inputs, {.for_backward = true, .logits = !of_token});
+  std::vector<std::int64_t> tokens(of_token ? 1 : 0);
+  ModelForwardOptions options{.for_backward = true, .keep = {.of_head = of_head, .tokens = tokens}, .logits = !of_token};
+  const ModelPlan plan = model.plan(op, inputs, options);
   const EncoderPlan& encoder = plan.encoder;
   const std::int64_t width = model.result_size(of_head), number = of_head ? *target.label : *target.component;
   if (number < 0 || number >= width)
@@ -41,15 +43,17 @@ ModelGradient::ModelGradient(std::string_view op, EncoderModel& model, const Mod
   if (target.contrast && (*target.contrast < 0 || *target.contrast >= width))
     fail(ErrorCode::out_of_range, op, "target.contrast", {"a number from 0 to ", width - 1}, {*target.contrast});
   if (target.row < 0 || target.row >= encoder.B) fail(ErrorCode::out_of_range, op, "target.row", {"a row from 0 to ", encoder.B - 1}, {target.row});
-  std::vector<std::int64_t> tokens;
   if (of_token) {
     if (*target.token < 0 || *target.token >= encoder.L)
       fail(ErrorCode::out_of_range, op, "target.token", {"a token from 0 to ", encoder.L - 1}, {*target.token});
-    tokens.push_back(target.row * encoder.L + *target.token);
+    tokens.front() = target.row * encoder.L + *target.token;
   }
   // Gradients of attention weights take as much memory as the weights.
-  if (attentions) model.plan(op, inputs, {.output_attentions = true, .for_backward = true, .logits = !of_token});
-  EncoderPlan traced = model.plan(op, inputs, {.trace = trace, .for_backward = true, .logits = !of_token}).encoder;
+  options.output_attentions = attentions;
+  if (attentions) model.plan(op, inputs, options);
+  options.output_attentions = false;
+  options.trace = trace;
+  EncoderPlan traced = model.plan(op, inputs, options).encoder;
   traced.names = Trace::from_bits(traced.names.bits() & ((1U << kLayerTraceCount) - 1));  // DeBERTa's terms have no gradients
   const std::int64_t first = of_token ? 0 : target.row * width;
   parts_.reset(new Parts{model,
@@ -60,7 +64,7 @@ ModelGradient::ModelGradient(std::string_view op, EncoderModel& model, const Mod
                          target.contrast ? std::optional(static_cast<std::size_t>(first + *target.contrast)) : std::nullopt,
                          std::move(traced)});
   std::vector<float> hidden(static_cast<std::size_t>(encoder.B * encoder.L * encoder.E));
-  parts_->kept = model.run_and_keep(plan, inputs, {hidden.data(), {}, {}}, of_head, nullptr, {}, tokens);
+  parts_->kept = model.run_and_keep(plan, inputs, {hidden.data(), {}, {}}, options.keep);
 }
 
 ModelGradient::~ModelGradient() = default;

@@ -8,6 +8,7 @@
 #include "attn/ops/mask_view.hpp"
 #include "attn/ops/pooling.hpp"
 #include "attn/tensor/shape.hpp"
+#include "attn/tensor/view.hpp"
 
 namespace attn::detail {
 
@@ -19,7 +20,9 @@ struct ModelInputs {
   const MaskView* attention_mask = nullptr;           ///< (B,L); null: no padding
   /// Lengths of sequences one after the other without padding; the shape is then (1,rows). Empty: B sequences of length L.
   std::span<const SequenceGroup> runs = {};
-  std::int64_t first_position = 0;  ///< of the first id of each sequence
+  const float* embeds = nullptr;       ///< (B,L,word_width()), replace the rows of the word embeddings; null: none
+  std::int64_t first_position = 0;     ///< of the first id of each sequence
+  const TensorView* pixels = nullptr;  ///< (B,channels,height,width) of an image model, in place of ids
 };
 
 std::vector<SequenceGroup> runs_of(const ModelInputs& inputs);

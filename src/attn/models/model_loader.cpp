@@ -37,7 +37,8 @@ void check_memory(const ModelConfig& config, const Kinds& quantized) {
   for (const auto& [name, parameter] : probe.parameters()) {
     const Shape shape = parameter.shape();
     const std::int64_t copies = name.starts_with("encoder.layers.") ? config.stored_layers() : 1;
-    memory.add(kWhat, shape.rank() == 2 ? weight(copies, shape[0], shape[1], parameter.is_quantized()) : Shape{copies, shape[0]});
+    memory.add(kWhat, shape.rank() == 2 ? weight(copies, shape[0], shape[1], parameter.is_quantized())
+                                        : Shape{copies, static_cast<std::int64_t>(parameter.size())});
   }
   if (!config.distances.empty()) memory.add(kWhat, {2, config.max_position_embeddings, config.head_width()});
   for (const DenseConfig& dense : config.denses) memory.add(kWhat, weight(1, dense.out_features, dense.in_features, quantized.linear));
@@ -124,6 +125,22 @@ class ModelLoader::TargetList {
     add(text({theirs_, name, ".weight"}), {ours}, ".weight", text({theirs_, name, ".gamma"}));
     if (bias) add(text({theirs_, name, ".bias"}), {ours}, ".bias", text({theirs_, name, ".beta"}));
   }
+  void add_image_embeddings(const ModelConfig& config) {
+    const ImageConfig& image = config.image;
+    add_linear("embeddings.patch_embeddings.projection", {"patch_embeddings"}, true);
+    std::prev(all_.end(), 2)->tensor.own_shape = {config.hidden_size, image.channels, image.patch_height, image.patch_width};
+    add("embeddings.position_embeddings", {"position_embeddings"}, "");
+    add("embeddings.cls_token", {"cls_token"}, "");
+    if (image.distillation) add("embeddings.distillation_token", {"distillation_token"}, "");
+    if (image.registers > 0) add("embeddings.register_tokens", {"register_tokens"}, "");
+  }
+  void add_image_head(const ModelConfig& config) {
+    if (config.image.pooler_size > 0) add_linear("pooler.dense", {"pooler"}, true);
+    if (!config.has_head()) return;
+    begin("", "", false);
+    add_linear(config.image.two_heads ? "cls_classifier" : config.head_names().classifier, {"classifier"}, true);
+    if (config.image.two_heads) add_linear("distillation_classifier", {"distillation_classifier"}, true);
+  }
   std::vector<ExpectedTensor> take() { return std::move(all_); }
 
   std::size_t block = 0;  ///< of the next tensors, see StateTensor
@@ -140,7 +157,10 @@ std::vector<ModelLoader::ExpectedTensor> ModelLoader::targets(const StateTensors
   const ModelConfig& config = model_->config();
   const TensorNames& names = config.family->names;
   TargetList list(parameters, config.family->transposed);
-  list.add_weight(names.word_embeddings, {"word_embeddings"});
+  if (config.image)
+    list.add_image_embeddings(config);
+  else
+    list.add_weight(names.word_embeddings, {"word_embeddings"});
   if (config.positions != PositionRows::none) list.add_weight(names.position_embeddings, {"position_embeddings"});
   if (config.type_vocab_size > 0) list.add_weight(names.token_type_embeddings, {"token_type_embeddings"});
   if (config.position_buckets > 0) list.add_weight(names.position_bias, {"position_bias"});
@@ -180,6 +200,10 @@ std::vector<ModelLoader::ExpectedTensor> ModelLoader::targets(const StateTensors
     if (!names.gate.empty()) list.add_linear(names.gate, {"linear_gate"}, config.mlp_bias);
     list.add_linear(names.linear2, {"linear2"}, config.mlp_output_bias);
     list.add_norm(names.norm2, "norm2", config.norm_bias);
+    if (config.layer.layer_scale) {
+      list.add(text({names.layers, i, ".", names.post_norm1}), {"post_norm1"}, ".weight");
+      list.add(text({names.layers, i, ".", names.post_norm2}), {"post_norm2"}, ".weight");
+    }
     if (config.layer.post_norms) {
       list.add_norm(names.post_norm1, "post_norm1", config.norm_bias);
       list.add_norm(names.post_norm2, "post_norm2", config.norm_bias);
@@ -187,7 +211,8 @@ std::vector<ModelLoader::ExpectedTensor> ModelLoader::targets(const StateTensors
   }
   list.begin("", "");
   if (!names.final_norm.empty()) list.add_norm(names.final_norm, "encoder.norm", config.norm_bias);
-  if (!config.has_head()) return list.take();
+  if (config.image) list.add_image_head(config);
+  if (config.image || !config.has_head()) return list.take();
   for_each_part_of_head(config, [&](HeadPart part, std::string_view name, const char* ours, bool bias) {
     list.begin("", "", part == HeadPart::pooler);
     if (part == HeadPart::norm) {
@@ -214,6 +239,10 @@ bool ModelLoader::has_head() const {
   const std::string start(names.dense.empty() ? names.classifier : names.dense);
   return std::any_of(stream_.entries().begin(), stream_.entries().end(),
                      [&](const SafetensorsEntry& entry) { return entry.name.starts_with(start); });
+}
+
+bool ModelLoader::has_tensor(std::string_view name) const {
+  return std::any_of(stream_.entries().begin(), stream_.entries().end(), [&](const SafetensorsEntry& entry) { return entry.name == name; });
 }
 
 /// A tied head in the file must equal the embedding matrix.
@@ -336,6 +365,10 @@ void ModelLoader::prepare() {
   if (model_->config().family->alternative != nullptr) model_->set_family(named_family());
   if (model_->config().task == Task::fill_mask && !has_head()) {
     model_->leave_out_head();
+    parameters_ = model_->parameters();
+  }
+  if (model_->config().image.pooler_size > 0 && !has_tensor("pooler.dense.weight")) {
+    model_->leave_out_pooler();
     parameters_ = model_->parameters();
   }
   match(targets(parameters_));

@@ -44,6 +44,7 @@ class ModelLoader {
   class TargetList;
   std::vector<ExpectedTensor> targets(const StateTensors& parameters) const;
   bool has_head() const;
+  bool has_tensor(std::string_view name) const;
   const Family& named_family() const;
   void match(std::vector<ExpectedTensor> targets);
   void find_copy_of_words(const std::map<std::string_view, std::size_t>& by_name);

@@ -99,39 +99,56 @@ const float* PaddingOrder::rows(const float* given, std::int64_t width) {
   return to.data();
 }
 
-void PaddingOrder::restore(float* x, std::int64_t outer, std::int64_t inner, bool keys, std::vector<float>& slab) const {
-  const std::int64_t B = inputs_.shape[0], L = inputs_.shape[1], n = keys ? inner / L : inner;
-  slab.resize(static_cast<std::size_t>(L * inner));
+const float* PaddingOrder::weights(const float* given, std::int64_t heads) {
+  const std::int64_t B = inputs_.shape[0], L = inputs_.shape[1];
+  std::vector<float>& to = rows_.emplace_back(static_cast<std::size_t>(B * heads * L * L));
+  float* weight = to.data();
   for (std::int64_t b = 0; b < B; ++b)
+    for (std::int64_t h = 0; h < heads; ++h, given += L * L)
+      for (std::int64_t i = 0; i < L; ++i)
+        for (std::int64_t j = 0; j < L; ++j) *weight++ = given[at(b, i) * L + at(b, j)];
+  return to.data();
+}
+
+void PaddingOrder::count() const {
+  counted({std::ssize(mask_)}, "the mask in another order");
+  for (const std::vector<float>& rows : rows_) counted({std::ssize(rows)}, "a patch in another order");
+}
+
+void PaddingOrder::restore(float* x, std::int64_t outer, std::int64_t inner, bool keys, Scratch& scratch) const {
+  const std::int64_t B = inputs_.shape[0], L = inputs_.shape[1], n = keys ? inner / L : inner;
+  const Scratch::Frame frame(scratch);
+  const auto size = static_cast<std::size_t>(L * inner);
+  float* const slab = scratch.take(size);
+  for (std::int64_t b = 0; b < B && !counts(); ++b)
     for (std::int64_t o = 0; o < outer; ++o, x += L * inner) {
       for (std::int64_t i = 0; i < L; ++i) {
         const float* const from = x + i * inner;
-        float* const to = slab.data() + at(b, i) * inner;
+        float* const to = slab + at(b, i) * inner;
         if (!keys) std::copy_n(from, inner, to);
         for (std::int64_t j = 0; j < L && keys; ++j) std::copy_n(from + j * n, n, to + at(b, j) * n);
       }
-      std::copy(slab.begin(), slab.end(), x);
+      std::copy_n(slab, size, x);
     }
 }
 
-void PaddingOrder::restore(const EncoderPlan& plan, const EncoderBuffers& buffers, float* logits, const Shape& of_logits) const {
+void PaddingOrder::restore(const EncoderPlan& plan, const EncoderBuffers& buffers, float* logits, const Shape& of_logits, Scratch& scratch) const {
   const std::int64_t L = inputs_.shape[1], H = plan.attention.spec.num_heads;
-  std::vector<float> slab;
-  restore(buffers.output, 1, plan.E, false, slab);
-  for (float* const state : buffers.hidden_states) restore(state, 1, plan.E, false, slab);
+  restore(buffers.output, 1, plan.E, false, scratch);
+  for (float* const state : buffers.hidden_states) restore(state, 1, plan.E, false, scratch);
   for (const LayerBuffers& layer : buffers.layers) {
-    if (layer.attentions != nullptr) restore(layer.attentions, H, L, true, slab);
+    if (layer.attentions != nullptr) restore(layer.attentions, H, L, true, scratch);
     for (std::size_t i = 0; i < kTraceNames.size(); ++i) {
       const Shape& shape = plan.trace_shapes[i];
       if (float* const x = layer.trace[i]; x != nullptr) {
         std::int64_t inner = shape.back(0);
         const bool keys = has_keys(static_cast<TraceName>(i));
         if (shape.rank() == 5) inner *= L;
-        restore(x, shape.rank() == 3 ? 1 : shape[1], inner, keys, slab);
+        restore(x, shape.rank() == 3 ? 1 : shape[1], inner, keys, scratch);
       }
     }
   }
-  if (logits != nullptr && of_logits[1] == L) restore(logits, 1, of_logits.back(0), false, slab);
+  if (logits != nullptr && of_logits[1] == L) restore(logits, 1, of_logits.back(0), false, scratch);
 }
 
 }  // namespace attn::detail

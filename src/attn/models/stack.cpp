@@ -73,21 +73,8 @@ void Stack::make_tables() {
   }
 }
 
-EncoderPlan Stack::plan(std::string_view op, const ModelInputs& inputs, const EncoderForwardOptions& forward, bool for_backward,
-                        MemoryEstimate& memory, KeyValueCache* cache) const {
-  const TensorView x{nullptr, {inputs.shape[0], inputs.shape[1], config_.hidden_size}};
-  EncoderPlan plan = layers_.plan(op, x, forward, inputs.runs, memory, cache);
-  const std::int64_t longest = longest_of(inputs), rows = config_.relative.rows();
-  if (config_.relative.span > 0) {
-    memory.add("keys and queries of positions", {2 * config_.num_hidden_layers, rows, config_.hidden_size});
-    memory.add("what they are made of", {2, rows + 2 * longest, config_.hidden_size});
-  }
-  if (config_.position_buckets > 0 || config_.alibi) memory.add("the position bias", {config_.num_attention_heads, 3, longest + 1});
-  if (for_backward) {
-    layers_.layers_.front().add_kept_memory(plan, memory);
-    if (config_.relative.span > 0) memory.add("positions for backward", {5 + 3 * config_.num_hidden_layers, rows, config_.hidden_size});
-  }
-  return plan;
+EncoderPlan Stack::plan(std::string_view op, const ModelInputs& inputs, const EncoderForwardOptions& forward, KeyValueCache* cache) const {
+  return layers_.plan(op, {nullptr, {inputs.shape[0], inputs.shape[1], config_.hidden_size}}, forward, inputs.runs, cache);
 }
 
 std::size_t Stack::packed_positions() const { return kernels::packed_size(kernels::best(is_quantized()).nr, relative_.rows(), relative_.width()); }
@@ -100,7 +87,7 @@ void Stack::add_relative_layers(ScorePositions& positions, Scratch& scratch, con
   const std::int64_t rows = config_.relative.rows();
   const std::size_t size = relative_.size(), packed = packed_positions();
   float* const normed = scratch.take(size);
-  relative_.get(normed);
+  if (!counts()) relative_.get(normed);
   relative_norm_.forward(normed, rows, normed);
   auto layers = std::make_unique<RelativeLayers>();
   float* const more = keeps ? nullptr : scratch.take(size);
@@ -110,12 +97,12 @@ void Stack::add_relative_layers(ScorePositions& positions, Scratch& scratch, con
     float* x = normed;
     if (keeps) {
       x = queries + 2 * size;
-      std::copy_n(normed, size, x);
+      copy_values(normed, size, x);
       drop_rows(position_dropout(*random, layers->size() - 1), x, rows, 1, config_.hidden_size);
     }
     layer.self_attn_.project_positions(x, rows, keys, queries, keeps ? queries + size : more, scratch);
   }
-  if (keeps)
+  if (keeps || counts())
     positions.layers = (positions.own_layers = std::move(layers)).get();
   else
     positions.layers = relative_layers_.publish(std::move(layers));
@@ -152,12 +139,12 @@ ScorePositions Stack::score_positions(const ModelInputs& inputs, Scratch& scratc
   if (longest == 0) return {};
   if (!by_distance) return relative_positions(longest, scratch, random);
   const auto heads = static_cast<std::size_t>(config_.num_attention_heads);
-  float* const bias = scratch.take(heads * 2 * static_cast<std::size_t>(longest));
+  float* const bias = scratch.take(heads * 2, static_cast<std::size_t>(longest));
   const auto row = static_cast<std::size_t>(longest + 1);
-  float* const slopes = config_.alibi ? scratch.take(heads * row) : nullptr;
+  float* const slopes = config_.alibi ? scratch.take(heads, row) : nullptr;
   if (slopes != nullptr) alibi_bias(config_.num_attention_heads, 1, longest + 1, slopes);
   float* to = bias;
-  for (std::size_t head = 0; head < heads; ++head)
+  for (std::size_t head = 0; head < heads && !counts(); ++head)
     for (std::int64_t distance = -longest; distance < longest; ++distance)
       *to++ =
           slopes != nullptr ? slopes[head * row + static_cast<std::size_t>(std::abs(distance))] : position_bias_[bucket_of(distance) * heads + head];

@@ -61,9 +61,7 @@ class Stack {
   /// Discards values that were computed from weights. Call it before weights change.
   void forget() { relative_layers_.reset(); }
 
-  /// `for_backward` adds the memory of run_and_keep() and backward().
-  EncoderPlan plan(std::string_view op, const ModelInputs& inputs, const EncoderForwardOptions& forward, bool for_backward, MemoryEstimate& memory,
-                   KeyValueCache* cache = nullptr) const;
+  EncoderPlan plan(std::string_view op, const ModelInputs& inputs, const EncoderForwardOptions& forward, KeyValueCache* cache = nullptr) const;
   /// x (B,L,E)
   void run(const EncoderPlan& plan, const ModelInputs& inputs, const float* x, const EncoderBuffers& buffers, Scratch& scratch) const;
 
@@ -73,7 +71,6 @@ class Stack {
   };
   Kept run_and_keep(const EncoderPlan& plan, const ModelInputs& inputs, const float* x, const ForwardRandom& random, const EncoderBuffers& buffers,
                     Scratch& scratch) const;
-  void plan_backward(std::string_view op, const Kept& kept, const std::map<std::string, Shape>& wanted, MemoryEstimate& memory) const;
   /// of_x (B,L,E): the gradient of the output becomes that of the input, or of the input of layer `first`. `traces` is by layer, or empty.
   void backward(const Kept& kept, std::optional<std::int64_t> first, bool wants_parameters, const std::vector<TraceBuffers>& traces, float* of_x,
                 Gradients& gradients, Scratch& scratch) const;

@@ -17,16 +17,12 @@ Stack::Kept Stack::run_and_keep(const EncoderPlan& plan, const ModelInputs& inpu
   return kept;
 }
 
-void Stack::plan_backward(std::string_view op, const Kept& kept, const std::map<std::string, Shape>& wanted, MemoryEstimate& memory) const {
-  layers_.layers_.front().plan_backward(op, *kept.layers, {}, wanted, memory);
-}
-
 void Stack::backward(const Kept& kept, std::optional<std::int64_t> first, bool wants_parameters, const std::vector<TraceBuffers>& traces, float* of_x,
                      Gradients& gradients, Scratch& scratch) const {
   EncoderGradientBuffers to{.grad_x = of_x, .traces = traces, .first_layer = static_cast<std::size_t>(first.value_or(0))};
   const auto zeros = [&](std::size_t size) {
     float* const values = scratch.take(size);
-    std::fill_n(values, size, 0.0F);
+    fill_zeros(values, size);
     return values;
   };
   float* const of_buckets = first ? nullptr : gradients.at("position_bias.weight");
@@ -40,12 +36,13 @@ void Stack::backward(const Kept& kept, std::optional<std::int64_t> first, bool w
 
   if (relative > 0) {
     float* const table = scratch.take(relative);
-    relative_.get(table);
+    if (!counts()) relative_.get(table);
     if (config_.relative.has_norm)
       relative_norm_.backward(to.relative, table, config_.relative.rows(), to.relative, "relative_norm.", gradients, scratch);
-    if (float* const sums = gradients.at("relative_embeddings.weight")) kernels::best().add_row(sums, to.relative, sums, relative);
+    if (float* const sums = gradients.at("relative_embeddings.weight"); sums != nullptr && !counts())
+      kernels::best().add_row(sums, to.relative, sums, relative);
   }
-  if (of_buckets == nullptr) return;
+  if (of_buckets == nullptr || counts()) return;
   const float* from = to.position_bias;
   for (std::size_t head = 0; head < heads; ++head)
     for (std::int64_t distance = -bias.row / 2; distance < bias.row / 2; ++distance) of_buckets[bucket_of(distance) * heads + head] += *from++;

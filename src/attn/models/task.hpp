@@ -15,11 +15,13 @@ enum class Task : std::uint8_t {
   question_answering,
   multiple_choice,
   text_generation,
+  image_classification,
 };
 
 /// Names as used by Hugging Face.
-inline constexpr std::array<std::string_view, 7> kTaskNames{"embedding",          "text-classification", "token-classification", "fill-mask",
-                                                            "question-answering", "multiple-choice",     "text-generation"};
+inline constexpr std::array<std::string_view, 8> kTaskNames{"embedding",       "text-classification", "token-classification",
+                                                            "fill-mask",       "question-answering",  "multiple-choice",
+                                                            "text-generation", "image-classification"};
 
 /// Returns the name of a task.
 /// @code

@@ -109,9 +109,11 @@ detail::TextForward::TextForward(std::string_view op, const EncoderModel& model,
                             .mask = options.mask,
                             .is_causal = options.is_causal,
                             .head_mask = options.head_mask,
+                            .inputs_embeds = options.inputs_embeds,
                             .logits = options.output_logits,
                             .cache = options.cache};
-  for (const LayerPatch& patch : options.patches) given.patches.push_back({patch.layer, patch.hidden_state, patch.merged});
+  for (const LayerPatch& patch : options.patches)
+    given.patches.push_back({patch.layer, patch.hidden_state, patch.merged, patch.q_proj, patch.k_proj, patch.v_proj, patch.weights});
   parts_ = std::make_unique<Parts>(model, op, inputs, given);
 }
 
@@ -144,9 +146,7 @@ detail::ModelEmbedOptions embedding_of(const EncoderModel& model, const EmbedOpt
 Shape TextModel::check_embed(std::int64_t count, const EmbedOptions& options) const {
   detail::check_batch_size("embed", options.batch_size);
   const Shape shape{count, encoder().embedding_size("embed", embedding_of(encoder(), options))};
-  MemoryEstimate memory("embed");
-  memory.add("the result", shape);
-  memory.check();
+  detail::check_memory("embed", [&] { detail::counted(shape, "the result"); });
   return shape;
 }
 
@@ -159,6 +159,7 @@ void TextModel::embed(const std::vector<std::string>& texts, const EmbedOptions&
   const auto text_at = [&](std::size_t i) { return prompt + texts[i]; };
   run_texts(texts.size(), text_at, tokenizing_of(options), options.batch_size, options.on_progress, options.truncated,
             [&](const detail::PackedSequences& batch, std::span<const detail::TextRow> rows) {
+              model.check_embed("embed", batch.inputs(), how);
               std::vector<float> part(rows.size() * width);
               model.embed(batch.inputs(), how, part.data());
               for (std::size_t i = 0; i < rows.size(); ++i) std::copy_n(part.data() + i * width, width, y + rows[i].index * width);

@@ -451,7 +451,7 @@ class TextModel {
   /// @code
   /// auto model = attn::TextModel::load("testdata/models/masks");
   /// const auto filled = model.fill_mask("She drank a cup of [MASK].", {.top_k = 2});
-  /// std::cout << filled[0][0].token << ' ' << filled[0][1].token;  // coffee milk
+  /// std::cout << filled[0][0].token << ' ' << filled[0][1].token;  // tea coffee
   /// @endcode
   std::vector<std::vector<FilledMask>> fill_mask(const std::string& text, const FillMaskOptions& options = {}) const;
   /// Predicts the tokens for each mask of several texts.

@@ -181,6 +181,8 @@ TextModel TextModel::load(const FilePath& path, const TextModelOptions& options)
                               .denses = std::move(denses),
                               .generation = generation},
                              options.weights ? std::optional(*options.weights == Weights::int8) : std::nullopt);
+  if (loader.config().image)
+    detail::fail(ErrorCode::unsupported, kLoad, "config.json", {"a text model"}, {"an image model"}, "The npm package attn has image models");
   try {
     if (gguf && gguf->reader.no_tokenizer()) throw Error(*gguf->reader.no_tokenizer());
     if (!tokenizer)

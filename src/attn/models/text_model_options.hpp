@@ -51,12 +51,15 @@ struct SaveOptions {
   std::optional<FileWeights> weights = std::nullopt;  ///< default: number type of the loaded model
 };
 
-/// Replaces the input or the merged heads of one layer by the given values, which need not be finite, to see how the output depends on them
-/// (activation patching: Vig et al. 2020).
+/// Replaces intermediate results of one layer by the given values, which need not be finite, to see how the output depends on them (activation
+/// patching: Vig et al. 2020).
 struct LayerPatch {
   std::int64_t layer = 0;                                 ///< index of the layer, from 0
   std::optional<TensorCopy> hidden_state = std::nullopt;  ///< (B,L,E), input of the layer
   std::optional<TensorCopy> merged = std::nullopt;        ///< (B,L,E), results of the heads, concatenated, before W_O
+  /// Projected queries (B,L,H·D), keys (B,L,Hkv·D) and values (B,L,Hkv·Dv), with biases, before head norms and RoPE.
+  std::optional<TensorCopy> q_proj = std::nullopt, k_proj = std::nullopt, v_proj = std::nullopt;
+  std::optional<TensorCopy> weights = std::nullopt;  ///< (B,H,L,L), attention weights after softmax, of any value; not with a cache
 };
 
 /// Options for TextModel::forward().
@@ -73,6 +76,9 @@ struct TextForwardOptions {
   /// the trace `context` are the values before the multiplication; `merged` is the input of W_O.
   std::optional<TensorCopy> head_mask = std::nullopt;
   std::vector<LayerPatch> patches = {};  ///< of different layers, or of different values of one
+  /// (B,L,W), used instead of the rows of the word embeddings, to which positions, types and a norm are still applied; positions are counted from
+  /// the first. The token ids then only give the shape.
+  std::optional<TensorCopy> inputs_embeds = std::nullopt;
   std::optional<EncoderTraceOptions> trace = std::nullopt;
   /// Keys and values of earlier tokens, made by create_cache(): the inputs are the tokens that follow, and the S of results counts all tokens.
   KeyValueCache* cache = nullptr;

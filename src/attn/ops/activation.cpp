@@ -3,15 +3,14 @@
 #include <algorithm>
 
 #include "attn/kernels/kernels.hpp"
+#include "attn/memory/scratch.hpp"
 #include "attn/parallel/thread_pool.hpp"
 #include "attn/tensor/rows.hpp"
 
 namespace attn::detail {
 
 Shape check_activation(const TensorView& x) {
-  MemoryEstimate memory("activation");
-  memory.add("the result", x.shape);
-  memory.check();
+  check_memory("activation", [&] { counted(x.shape, "the result"); });
   return x.shape;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "attn/kernels/backward.hpp"
+#include "attn/memory/scratch.hpp"
 #include "attn/parallel/thread_pool.hpp"
 #include "attn/tensor/rows.hpp"
 
@@ -10,9 +11,7 @@ namespace attn::detail {
 
 void check_activation_backward(const TensorView& grad, const TensorView& x) {
   if (grad.shape != x.shape) fail(ErrorCode::shape, "activation_backward", "grad", {x.shape}, {grad.shape});
-  MemoryEstimate memory("activation_backward");
-  memory.add("the result", x.shape);
-  memory.check();
+  check_memory("activation_backward", [&] { counted(x.shape, "the result"); });
 }
 
 void activation_backward(const TensorView& grad, const TensorView& x, Activation name, float* grad_x) {

@@ -27,9 +27,8 @@ AttentionPlan plan_scaled_dot_product_attention(const TensorView& query, const T
   const CheckedInputs checked = check_attention_inputs(kOp, query, key, value, options, false);
   AttentionSpec spec = checked.spec;
   spec.scale = attention_scale(kOp, options.scale, spec.head_dim);
-  MemoryEstimate memory(kOp);
-  AttentionPlan plan(kOp, spec, checked.sizes, checked.output, memory);
-  memory.check();
+  AttentionPlan plan(kOp, spec, checked.sizes, checked.output);
+  check_memory(kOp, [&] { scaled_dot_product_attention(plan, query, key, value, options, counted_buffers(plan)); });
   return plan;
 }
 

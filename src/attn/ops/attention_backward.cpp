@@ -21,6 +21,7 @@ CheckedInputs check_attention_gradients(std::string_view op, const TensorView& g
 
 void copy_gradient_traces(const TensorView& grad, const TensorView& query, const TensorView& key, const TensorView& value,
                           const AttentionGradientBuffers& to) {
+  if (counts()) return;
   const auto copy = [&](TraceName name, const TensorView& from) {
     float* out = to.trace[static_cast<std::size_t>(name)];
     if (out == nullptr) return;
@@ -34,18 +35,11 @@ void copy_gradient_traces(const TensorView& grad, const TensorView& query, const
   copy(TraceName::output, grad);
 }
 
-AttentionPlan plan_gradients(std::string_view op, const AttentionSpec& spec, const CheckedInputs& checked, const TensorView& query,
-                             const TensorView& key, const TensorView& value, bool additive, MemoryEstimate& memory) {
-  MemoryEstimate of_forward(op);
-  AttentionPlan plan(op, spec, checked.sizes, checked.output, of_forward);
-  memory.add("grad_query", query.shape);
-  memory.add("grad_key", key.shape);
-  memory.add("grad_value", value.shape);
+AttentionGradientBuffers counted_gradients(const AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value) {
+  AttentionGradientBuffers to{counted(query.shape, "grad_query"), counted(key.shape, "grad_key"), counted(value.shape, "grad_value")};
   for (std::size_t i = 0; i < plan.trace_shapes.size(); ++i)
-    if (spec.trace.has(static_cast<TraceName>(i))) memory.add(kTraceNames[i], plan.trace_shapes[i]);
-  add_backward_memory(spec, checked.sizes, additive, memory);
-  memory.check();
-  return plan;
+    if (plan.spec.trace.has(static_cast<TraceName>(i))) to.trace[i] = counted(plan.trace_shapes[i], kTraceNames[i]);
+  return to;
 }
 
 AttentionPlan plan_scaled_dot_product_attention_backward(const TensorView& grad, const TensorView& query, const TensorView& key,
@@ -54,8 +48,10 @@ AttentionPlan plan_scaled_dot_product_attention_backward(const TensorView& grad,
   const CheckedInputs checked = check_attention_gradients(kOp, grad, query, key, value, options, false);
   AttentionSpec spec = checked.spec;
   spec.scale = attention_scale(kOp, options.scale, spec.head_dim);
-  MemoryEstimate memory(kOp);
-  return plan_gradients(kOp, spec, checked, query, key, value, false, memory);
+  AttentionPlan plan(kOp, spec, checked.sizes, checked.output);
+  check_memory(kOp,
+               [&] { scaled_dot_product_attention_backward(plan, grad, query, key, value, options, counted_gradients(plan, query, key, value)); });
+  return plan;
 }
 
 void scaled_dot_product_attention_backward(const AttentionPlan& plan, const TensorView& grad, const TensorView& query, const TensorView& key,

@@ -28,20 +28,20 @@ bool AttentionBackwardPass::gives_nan(const AttentionSpec& spec, const float* gr
 }
 
 AttentionBackwardPass::Work AttentionBackwardPass::work_of(Scratch& scratch) const {
-  const std::size_t scores = block_ * ld_;
+  const auto take_scores = [&] { return scratch.take(block_, ld_); };
   return {.keys = additive() ? nullptr : scratch.take(panels(S_, D_)),
           .keys_by_width = additive() ? nullptr : scratch.take(panels(D_, S_)),
           .values = scratch.take(panels(S_, Dv_)),
           .queries = additive() ? nullptr : scratch.take(panels(D_, block_)),
           .grads = scratch.take(panels(Dv_, block_)),
-          .probabilities = scratch.take(scores),
-          .gradient = scratch.take(scores),
-          .weights = in_.dropout.active() ? scratch.take(scores) : nullptr,
-          .capped = spec_.softcap > 0 ? scratch.take(scores) : nullptr,
-          .bias = masks_.need_buffer() ? scratch.take((masks_.same_for_all_queries() ? 1 : block_) * S_) : nullptr,
+          .probabilities = take_scores(),
+          .gradient = take_scores(),
+          .weights = in_.dropout.active() ? take_scores() : nullptr,
+          .capped = spec_.softcap > 0 ? take_scores() : nullptr,
+          .bias = masks_.need_buffer() ? scratch.take(masks_.same_for_all_queries() ? 1 : block_, S_) : nullptr,
           .of_row = additive() ? scratch.take(D_) : nullptr,
-          .by_query = relative_ != nullptr ? scratch.take(block_ * table_) : nullptr,
-          .by_key = relative_ != nullptr ? scratch.take(S_ * table_) : nullptr,
+          .by_query = relative_ != nullptr ? scratch.take(block_, table_) : nullptr,
+          .by_key = relative_ != nullptr ? scratch.take(S_, table_) : nullptr,
           .position_keys = relative_ != nullptr ? scratch.take(panels(D_, table_)) : nullptr,
           .position_queries = relative_ != nullptr ? scratch.take(panels(D_, table_)) : nullptr,
           .relative = relative_ != nullptr ? scratch.take(relative_scores_size(block_, S_, kernel_.nr)) : nullptr,
@@ -59,17 +59,17 @@ void AttentionBackwardPass::run(Scratch& scratch) {
   if (relative_ != nullptr) {
     lowest_ = static_cast<std::size_t>(relative_->rows[1 - sizes_.S]);
     table_ = static_cast<std::size_t>(relative_->rows[sizes_.L - 1]) + 1 - lowest_;
-    const std::size_t size = static_cast<std::size_t>(sizes_.B * spec_.num_heads * 2) * table_ * D_;
-    of_table_ = scratch.take(size);
-    std::fill_n(of_table_, size, 0.0F);
+    const std::size_t tables = static_cast<std::size_t>(sizes_.B * spec_.num_heads * 2), size = table_ * D_;
+    of_table_ = scratch.take(tables, size);
+    fill_zeros(of_table_, tables * size);
   }
   std::vector<Work> works;
   for (unsigned worker = 0; worker < workers; ++worker) works.push_back(work_of(scratch));
-  float* const score_weights = additive() ? scratch.take(tasks * D_) : nullptr;
+  float* const score_weights = additive() ? scratch.take(tasks, D_) : nullptr;
   const std::size_t row_of_bias = static_cast<std::size_t>(in_.position_bias.row), of_bias = static_cast<std::size_t>(spec_.num_heads) * row_of_bias;
   if (to_.position_bias != nullptr) {
-    biases_ = scratch.take(static_cast<std::size_t>(sizes_.B) * of_bias);
-    std::fill_n(biases_, static_cast<std::size_t>(sizes_.B) * of_bias, 0.0F);
+    biases_ = scratch.take(static_cast<std::size_t>(sizes_.B), of_bias);
+    fill_zeros(biases_, static_cast<std::size_t>(sizes_.B) * of_bias);
   }
   parallel::run(tasks, workers, [&](std::size_t task, unsigned worker) noexcept {
     const auto index = static_cast<std::int64_t>(task);
@@ -79,6 +79,7 @@ void AttentionBackwardPass::run(Scratch& scratch) {
     add_up_rows(
         tasks, D_, 0, [&](std::size_t task, float* sum) noexcept { kernel_.add_row(sum, score_weights + task * D_, sum, D_); }, to_.score_weight,
         scratch);
+  if (counts()) return;
   if (relative_ != nullptr) add_up_tables();
   for (std::int64_t b = 0; b < sizes_.B && biases_ != nullptr; ++b)
     kernel_.add_row(to_.position_bias, biases_ + static_cast<std::size_t>(b) * of_bias, to_.position_bias, of_bias);
@@ -168,24 +169,11 @@ void AttentionBackwardPass::finish_keys(std::int64_t b, std::int64_t kv_head, co
   }
 }
 
-void add_backward_memory(const AttentionSpec& spec, const AttentionSizes& sizes, bool additive, MemoryEstimate& memory) {
-  const std::int64_t S = sizes.S, D = spec.head_dim, Dv = spec.value_head_dim, threads = num_threads();
-  if (sizes.B == 0 || spec.num_key_value_heads == 0 || S == 0) return;
-  const auto nr = static_cast<std::int64_t>(kernels::best().nr), rows = static_cast<std::int64_t>(AttentionBackwardPass::rows_per_block(S));
-  memory.add("packed keys and values", {threads, S + nr, 2 * (D + nr) + Dv + 1});
-  memory.add("packed queries and gradients", {threads, rows, D + Dv + 2 * nr});
-  memory.add("scores of some rows", {threads, 5 * rows, AttentionBackwardPass::row_of_scores(S)});
-  if (spec.relative_positions) {
-    memory.add("sums by position", {threads, S + 2 * rows + 2 * (D + nr), 2 * S + rows + nr});
-    memory.add("gradients of positions", {sizes.B, spec.num_heads, 4 * S, D});
-  }
-  if (additive) memory.add("gradients of score_weight", {sizes.B * spec.num_key_value_heads * 2 + threads + 1, D});
-}
-
 void attention_backward_core(const AttentionSpec& spec, const AttentionSizes& sizes, const AttentionBackwardInputs& inputs,
                              const AttentionGradientHeads& to, Scratch& scratch) {
   const FloatEnvironment environment;
   if (sizes.B > 0 && spec.num_key_value_heads > 0 && sizes.S > 0) return AttentionBackwardPass(spec, sizes, inputs, to).run(scratch);
+  if (counts()) return;
   // Every query is fully masked.
   const auto width = static_cast<std::size_t>(spec.head_dim);
   for (std::int64_t b = 0; b < sizes.B; ++b)

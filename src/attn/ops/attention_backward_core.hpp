@@ -26,8 +26,6 @@ struct AttentionGradientHeads {
   float* position_bias = nullptr;
 };
 
-void add_backward_memory(const AttentionSpec& spec, const AttentionSizes& sizes, bool additive, MemoryEstimate& memory);
-
 void attention_backward_core(const AttentionSpec& spec, const AttentionSizes& sizes, const AttentionBackwardInputs& inputs,
                              const AttentionGradientHeads& to, Scratch& scratch);
 

@@ -11,9 +11,8 @@ namespace attn::detail {
 CheckedInputs check_attention_gradients(std::string_view op, const TensorView& grad, const TensorView& query, const TensorView& key,
                                         const TensorView& value, const AttentionOptions& options, bool own_widths);
 
-/// The forward's plan, with the memory of gradients. Throws MEMORY above the limit.
-AttentionPlan plan_gradients(std::string_view op, const AttentionSpec& spec, const CheckedInputs& checked, const TensorView& query,
-                             const TensorView& key, const TensorView& value, bool additive, MemoryEstimate& memory);
+/// counted() results of a backward, for its dry run.
+AttentionGradientBuffers counted_gradients(const AttentionPlan& plan, const TensorView& query, const TensorView& key, const TensorView& value);
 
 /// Traces of q, k, v, context and output.
 void copy_gradient_traces(const TensorView& grad, const TensorView& query, const TensorView& key, const TensorView& value,

@@ -135,8 +135,8 @@ void Core::run(Scratch& scratch) {
     keys_ = in_.packed->keys;
     values_ = in_.packed->values;
   } else {
-    keys_.data = scratch.take(kv_heads * keys_.size());
-    values_.data = scratch.take(kv_heads * values_.size());
+    keys_.data = scratch.take(kv_heads, keys_.size());
+    values_.data = scratch.take(kv_heads, values_.size());
   }
   finite_values_ = scratch.take(kv_heads);
   value_scales_ = scratch.take(kv_heads);
@@ -152,8 +152,8 @@ void Core::run(Scratch& scratch) {
   const unsigned workers = parallel::workers_for(tasks, cost);
   const std::size_t bias_rows = !masks_.need_buffer() ? 0 : same_keys_for_all_rows() ? 1 : row_block;
   const std::size_t relative_size = in_.position_bias.relative != nullptr ? relative_scores_size(row_block, key_block_, kernel_.nr) : 0;
-  const std::size_t task_size = row_block * key_block_ + bias_rows * S_ + relative_size;
-  float* const task_scratch = scratch.take(workers * task_size);
+  const std::uint64_t task_size = std::uint64_t{row_block} * key_block_ + std::uint64_t{bias_rows} * S_ + relative_size;
+  float* const task_scratch = scratch.take(workers, task_size);
 
   const auto packers = static_cast<unsigned>(std::min<std::size_t>(kv_heads, in_.packed != nullptr ? 1 : std::min(workers, 1U << 16)));
   parallel::run(kv_heads, packers, [&](std::size_t index, unsigned) noexcept {
@@ -201,10 +201,11 @@ void Core::check_values(std::size_t index) const {
   }
 }
 
+/// In place, unless the values are needed afterwards. Takes memory whether or not the values turn out to need it.
 PackedValues Core::scaled_values(std::size_t heads, Scratch& scratch) const {
-  if (std::all_of(value_scales_, value_scales_ + heads, [](float scale) { return scale == 1; })) return values_;
-  PackedValues scaled{nullptr, S_, Dv_};
-  scaled.data = scratch.take(heads * scaled.size());
+  PackedValues scaled{values_.data, S_, Dv_};
+  if (in_.packed != nullptr || trace(TraceName::weighted_values) != nullptr) scaled.data = scratch.take(heads, scaled.size());
+  if (counts() || std::all_of(value_scales_, value_scales_ + heads, [](float scale) { return scale == 1; })) return values_;
   for (std::size_t head = 0; head < heads; ++head)
     for (std::size_t panel = 0; panel < values_.panels(); ++panel)
       kernel_.scale_row(values_.at(head, 0, panel), value_scales_[head], scaled.at(head, 0, panel), S_ * kernel_.nr);
@@ -413,6 +414,7 @@ void Core::store_weighted_values(const Block& block, std::size_t r) const {
 
 /// Every query is fully masked, and uniform has no keys to average.
 void fill_without_keys(const AttentionSpec& spec, const AttentionSizes& sizes, const AttentionInputs& inputs) {
+  if (counts()) return;
   const float value = spec.fully_masked == FullyMasked::nan ? kNaN : 0.0F;
   for (std::int64_t b = 0; b < sizes.B; ++b)
     for (std::int64_t h = 0; h < spec.num_heads; ++h)
@@ -435,23 +437,10 @@ void average_heads(const AttentionSpec& spec, const AttentionSizes& sizes, const
 }  // namespace
 
 void copy_heads(const Heads<const float>& from, std::int64_t B, std::int64_t H, std::int64_t rows, std::int64_t width, float* to) {
-  if (rows == 0 || width == 0) return;
+  if (rows == 0 || width == 0 || counts()) return;
   for (std::int64_t b = 0; b < B; ++b)
     for (std::int64_t h = 0; h < H; ++h)
       for (std::int64_t i = 0; i < rows; ++i) to = std::copy_n(from.at(b, h, i), width, to);
-}
-
-void add_core_memory(const AttentionSpec& spec, const AttentionSizes& sizes, MemoryEstimate& memory) {
-  const std::int64_t B = sizes.B, Hkv = spec.num_key_value_heads, S = sizes.S;
-  if (B == 0 || spec.num_heads == 0 || sizes.L == 0 || S == 0) return;
-  const auto nr = static_cast<std::int64_t>(kernels::best().nr);
-  memory.add("packed keys", {B, Hkv, S + nr, spec.head_dim + 1});
-  memory.add("packed values", {B, Hkv, spec.value_head_dim + nr, S + 1});
-  memory.add("scores of some rows", {static_cast<std::int64_t>(num_threads()), 2 * static_cast<std::int64_t>(rows_per_task()), S});
-  if (spec.relative_positions)
-    memory.add("scores of positions",
-               {static_cast<std::int64_t>(num_threads()),
-                static_cast<std::int64_t>(relative_scores_size(rows_per_task(), static_cast<std::size_t>(S), static_cast<std::size_t>(nr)))});
 }
 
 void attention_core(const AttentionSpec& spec, const AttentionSizes& sizes, const AttentionInputs& inputs, const AttentionBuffers& buffers,
@@ -464,7 +453,7 @@ void attention_core(const AttentionSpec& spec, const AttentionSizes& sizes, cons
   if (!average) return Core(spec, sizes, inputs, buffers).run(scratch);
   const Scratch::Frame frame(scratch);
   AttentionBuffers per_head = buffers;
-  per_head.weights = scratch.take(static_cast<std::size_t>(sizes.B * spec.num_heads * sizes.L * sizes.S));
+  per_head.weights = scratch.take(size_of(sizes.B, spec.num_heads), size_of(sizes.L, sizes.S));
   Core(spec, sizes, inputs, per_head).run(scratch);
   average_heads(spec, sizes, per_head.weights, buffers.weights);
 }

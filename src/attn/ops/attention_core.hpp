@@ -29,7 +29,11 @@ struct Heads {
   }
 };
 
-inline std::size_t size_of(std::int64_t rows, std::int64_t width) { return static_cast<std::size_t>(rows * width); }
+/// In WebAssembly a product above 32 bits, which only a dry run sees, becomes the largest size.
+inline std::size_t size_of(std::int64_t rows, std::int64_t width) {
+  const auto size = static_cast<std::uint64_t>(rows * width);
+  return size > SIZE_MAX ? SIZE_MAX : static_cast<std::size_t>(size);
+}
 
 struct AttentionInputs {
   Heads<const float> query, key, value;
@@ -60,8 +64,6 @@ inline Heads<const float> heads_of(const TensorView& x) {
   const std::size_t rank = x.shape.rank();
   return {x.data, rank >= 3 ? x.strides[0] : 0, rank == 4 ? x.strides[1] : 0, x.strides[rank - 2]};
 }
-
-void add_core_memory(const AttentionSpec& spec, const AttentionSizes& sizes, MemoryEstimate& memory);
 
 /// Computes context = dropout(softmax(softcap(q kᵀ · scale) + masks)) v and what the buffers ask for.
 void attention_core(const AttentionSpec& spec, const AttentionSizes& sizes, const AttentionInputs& inputs, const AttentionBuffers& buffers,

@@ -4,6 +4,7 @@
 #include <initializer_list>
 
 #include "attn/ops/dropout.hpp"
+#include "attn/tensor/dry_run.hpp"
 #include "attn/tensor/rows.hpp"
 
 namespace attn::detail {
@@ -23,6 +24,7 @@ std::int64_t check_past(std::string_view op, std::string_view name, const Tensor
 }
 
 void join(const TensorView& past, const TensorView& x, float* to) {
+  if (counts()) return;
   const Rows old_rows(past), new_rows(x);
   const std::size_t before = past.data != nullptr ? static_cast<std::size_t>(past.shape.back(1)) : 0,
                     after = static_cast<std::size_t>(x.shape.back(1));
@@ -87,6 +89,7 @@ KeyValueView join_past(const AttentionPlan& plan, const TensorView& key, const T
 }
 
 void copy_input_traces(const AttentionPlan& plan, const TensorView& query, const KeyValueView& keys, const AttentionBuffers& buffers) {
+  if (counts()) return;
   const auto copy = [&](TraceName name, const TensorView& from) {
     float* to = buffers.of(name);
     if (to == nullptr) return;

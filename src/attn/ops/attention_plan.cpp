@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "attn/ops/attention_core.hpp"
+#include "attn/tensor/dry_run.hpp"
 #include "attn/tensor/float_environment.hpp"
 #include "attn/tensor/rows.hpp"
 
@@ -109,8 +110,7 @@ std::array<Shape, kAttentionTraceCount> shapes_of_traces(const AttentionSpec& sp
 
 }  // namespace
 
-AttentionPlan::AttentionPlan(std::string_view op, const AttentionSpec& spec_, const AttentionSizes& sizes_, const Shape& output_,
-                             MemoryEstimate& memory)
+AttentionPlan::AttentionPlan(std::string_view op, const AttentionSpec& spec_, const AttentionSizes& sizes_, const Shape& output_)
     : spec(spec_),
       sizes(sizes_),
       output(output_),
@@ -119,16 +119,18 @@ AttentionPlan::AttentionPlan(std::string_view op, const AttentionSpec& spec_, co
       present_value(present_shape(spec, sizes, spec.value_head_dim)),
       trace_shapes(shapes_of_traces(spec, sizes, output)) {
   check_masks(op, spec, sizes);
-  if (spec.need_weights && spec.average_weights) memory.add("weights of every head", {sizes.B, spec.num_heads, sizes.L, sizes.S});
-  if (spec.need_weights) memory.add("weights", weights);
-  if (spec.output_present) {
-    memory.add("present keys", present_key);
-    memory.add("present values", present_value);
+}
+
+AttentionBuffers counted_buffers(const AttentionPlan& plan) {
+  AttentionBuffers buffers{.output = counted(plan.output, "output")};
+  if (plan.spec.need_weights) buffers.weights = counted(plan.weights, "weights");
+  if (plan.spec.output_present) {
+    buffers.present_key = counted(plan.present_key, "present keys");
+    buffers.present_value = counted(plan.present_value, "present values");
   }
-  for (std::size_t i = 0; i < trace_shapes.size(); ++i)
-    if (spec.trace.has(static_cast<TraceName>(i))) memory.add(kTraceNames[i], trace_shapes[i]);
-  memory.add("output", output);
-  add_core_memory(spec, sizes, memory);
+  for (std::size_t i = 0; i < plan.trace_shapes.size(); ++i)
+    if (plan.spec.trace.has(static_cast<TraceName>(i))) buffers.trace[i] = counted(plan.trace_shapes[i], kTraceNames[i]);
+  return buffers;
 }
 
 HeadDims head_dims(std::string_view op, std::string_view name, const TensorView& x) {

@@ -87,10 +87,9 @@ struct AttentionSizes {
   bool has_batch = true, has_heads = true;      ///< whether results have these dimensions
 };
 
-/// Shapes of the results. The constructor throws MASK if a mask does not fit or has invalid values, and adds the results and the core's
-/// workspace to the memory estimate.
+/// Shapes of the results. The constructor throws MASK if a mask does not fit or has invalid values.
 struct AttentionPlan {
-  AttentionPlan(std::string_view op, const AttentionSpec& spec, const AttentionSizes& sizes, const Shape& output, MemoryEstimate& memory);
+  AttentionPlan(std::string_view op, const AttentionSpec& spec, const AttentionSizes& sizes, const Shape& output);
 
   const AttentionSpec spec;
   const AttentionSizes sizes;
@@ -110,6 +109,9 @@ struct AttentionBuffers {
 
   float* of(TraceName name) const { return trace[static_cast<std::size_t>(name)]; }
 };
+
+/// counted() results of a plan, for its dry run.
+AttentionBuffers counted_buffers(const AttentionPlan& plan);
 
 /// Dimensions of an input of rank 2, 3 or 4; missing ones are 1.
 struct HeadDims {

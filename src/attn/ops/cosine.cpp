@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <cstddef>
-#include <vector>
 
 #include "attn/kernels/kernels.hpp"
 #include "attn/parallel/thread_pool.hpp"
@@ -30,16 +29,15 @@ float cosine(const float* row, const float* target, std::int64_t E, bool reprodu
   return cosine(kernel, row, target, length_of(kernel, target, n), n);
 }
 
-void cosines(const Table& table, std::int64_t N, const float* target, std::int64_t E, float* result) {
+void cosines(const Table& table, std::int64_t N, const float* target, std::int64_t E, float* result, Scratch& scratch) {
   const FloatEnvironment environment;
   const kernels::KernelTable& kernel = kernels::best(table.is_quantized());
   const auto count = static_cast<std::size_t>(N), n = static_cast<std::size_t>(E);
-  const double length = length_of(kernel, target, n);
+  const double length = counts() ? 0 : length_of(kernel, target, n);
   const unsigned workers = parallel::workers_for(count, 2.0 * static_cast<double>(count) * static_cast<double>(n));
-  std::vector<float> buffers(workers * n);
-  parallel::run(count, workers, [&](std::size_t i, unsigned worker) noexcept {
-    result[i] = cosine(kernel, table.row(i, buffers.data() + worker * n), target, length, n);
-  });
+  float* const buffers = scratch.take(workers, n);
+  parallel::run(count, workers,
+                [&](std::size_t i, unsigned worker) noexcept { result[i] = cosine(kernel, table.row(i, buffers + worker * n), target, length, n); });
 }
 
 }  // namespace attn::detail

@@ -1,6 +1,5 @@
 #include "attn/ops/linear.hpp"
 
-#include "attn/kernels/kernels.hpp"
 #include "attn/memory/packed_linear.hpp"
 
 namespace attn::detail {
@@ -12,16 +11,13 @@ Shape check_linear(const TensorView& x, const TensorView& weight, const TensorVi
   if (bias != nullptr && bias->shape != Shape{out}) fail(ErrorCode::shape, "linear", "bias", {Shape{out}}, {bias->shape});
   Shape y = x.shape;
   y[y.rank() - 1] = out;
-  MemoryEstimate memory("linear");
-  memory.add("the result", y);
-  memory.add("the packed weight", {out + static_cast<std::int64_t>(kernels::best().nr), in + 1});
-  memory.check();
+  check_memory("linear", [&] { linear(x, weight, bias, counted(y, "the result")); });
   return y;
 }
 
 void linear(const TensorView& x, const TensorView& weight, const TensorView* bias, float* y) {
   Scratch scratch;
-  PackedLinear(weight, bias != nullptr ? bias->data : nullptr).forward(Rows(x), y, scratch);
+  multiply(weight, bias != nullptr ? bias->data : nullptr, Rows(x), y, scratch);
 }
 
 }  // namespace attn::detail

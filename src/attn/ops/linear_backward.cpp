@@ -16,16 +16,10 @@ void check_linear_backward(const TensorView& grad, const TensorView& x, const Te
   Shape y = x.shape;
   y[y.rank() - 1] = out;
   if (grad.shape != y) fail(ErrorCode::shape, kOp, "grad", {y}, {grad.shape});
-  const auto nr = static_cast<std::int64_t>(kernels::best().nr);
-  const std::int64_t rows = out > 0 ? checked_size(y, kOp, "grad") / out : 0;
-  MemoryEstimate memory(kOp);
-  memory.add("grad_x", x.shape);
-  memory.add("grad_weight", weight.shape);
-  memory.add("the packed weight", {in + nr, out + 1});
-  // Packed x, transposed grad, and copies of both if they have gaps.
-  memory.add("work space of grad_weight", {rows + 1, 2 * (in + nr) + 3 * out});
-  memory.add("partial sums", {rows / static_cast<std::int64_t>(kRowsOfASum) + 2, out});
-  memory.check();
+  check_memory(kOp, [&] {
+    const LinearGradientBuffers to{counted(x.shape, "grad_x"), counted(weight.shape, "grad_weight"), counted({out}, "grad_bias")};
+    linear_backward(grad, x, weight, to);
+  });
 }
 
 void linear_backward(const TensorView& grad, const TensorView& x, const TensorView& weight, const LinearGradientBuffers& to) {
@@ -35,7 +29,7 @@ void linear_backward(const TensorView& grad, const TensorView& x, const TensorVi
   const std::size_t rows = grads.count();
   if (to.grad_x != nullptr) {
     const TensorView transposed(weight.data, {in, out}, {weight.strides[1], weight.strides[0]});
-    if (in > 0) PackedLinear(transposed, nullptr).forward(grads, to.grad_x, scratch);
+    if (in > 0) multiply(transposed, nullptr, grads, to.grad_x, scratch);
   }
   if (to.grad_weight != nullptr) {
     const Scratch::Frame frame(scratch);
@@ -43,7 +37,7 @@ void linear_backward(const TensorView& grad, const TensorView& x, const TensorVi
       return TensorView(without_gaps(tensor, scratch), {static_cast<std::int64_t>(rows), width});
     };
     if (rows == 0 || in == 0 || out == 0)
-      std::fill_n(to.grad_weight, static_cast<std::size_t>(in * out), 0.0F);
+      fill_zeros(to.grad_weight, static_cast<std::size_t>(in * out));
     else
       multiply_transposed(matrix(grad, out), matrix(x, in), to.grad_weight, scratch);
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "attn/kernels/kernels.hpp"
+#include "attn/memory/scratch.hpp"
 #include "attn/ops/elementary.hpp"
 #include "attn/ops/tree_sum.hpp"
 #include "attn/parallel/thread_pool.hpp"
@@ -29,13 +30,14 @@ void check_broadcast(std::string_view op, std::string_view name, const std::opti
   if (!fits) fail(ErrorCode::shape, op, name, {"a shape that broadcasts to ", to}, {x->shape});
 }
 
-std::vector<float> broadcast(const std::optional<TensorCopy>& x, const Shape& to, std::size_t size) {
-  if (!x) return {};
-  std::vector<float> all(size);
+/// Null without x.
+const float* broadcast(const std::optional<TensorCopy>& x, const Shape& to, std::size_t size, Scratch& scratch) {
+  if (!x) return nullptr;
+  float* const all = scratch.take(size);
   std::array<std::int64_t, Shape::kMaxRank> index{};
   std::ptrdiff_t at = 0;
-  for (float& value : all) {
-    value = x->data[at];
+  for (std::size_t i = 0; i < size && !counts(); ++i) {
+    all[i] = x->data[at];
     for (std::size_t axis = 0; axis < to.rank(); ++axis) {  // last dimension first
       const bool counts = axis < x->shape.rank() && x->shape.back(axis) != 1;
       const std::ptrdiff_t step = counts ? x->strides[x->shape.rank() - 1 - axis] : 0;
@@ -49,10 +51,10 @@ std::vector<float> broadcast(const std::optional<TensorCopy>& x, const Shape& to
 }
 
 template <class Term>
-double sum_rows(std::size_t rows, double cost, Term term) {
-  std::vector<double> terms(rows);
+double sum_rows(std::size_t rows, double cost, Scratch& scratch, Term term) {
+  double* const terms = scratch.take_as<double>(rows);
   parallel::run(rows, parallel::workers_for(rows, cost), [&](std::size_t row, unsigned) noexcept { terms[row] = term(row); });
-  return tree_sum(terms);
+  return counts() ? 0 : tree_sum({terms, rows});
 }
 
 double product_of(const Rows& rows) { return static_cast<double>(rows.count()) * static_cast<double>(rows.width()); }
@@ -72,10 +74,7 @@ void check_cross_entropy(const TensorView& logits, std::span<const std::int64_t>
     if (labels[i] != options.ignore_index && (labels[i] < 0 || labels[i] >= C))
       fail(ErrorCode::out_of_range, kCrossEntropy, text({"labels[", i, "]"}),
            {"a class from 0 to ", C - 1, ", or ignore_index ", options.ignore_index}, {labels[i]}, {{"index", static_cast<double>(i)}});
-  MemoryEstimate memory(kCrossEntropy);
-  memory.add("the gradient", logits.shape);
-  memory.add("a term for each row", {2, rows});
-  memory.check();
+  check_memory(kCrossEntropy, [&] { cross_entropy(logits, labels, options, counted(logits.shape, "the gradient")); });
 }
 
 float cross_entropy(const TensorView& logits, std::span<const std::int64_t> labels, const CrossEntropyOptions& options, float* gradient) {
@@ -83,17 +82,19 @@ float cross_entropy(const TensorView& logits, std::span<const std::int64_t> labe
   const kernels::KernelTable& kernel = kernels::best();
   const Rows rows(logits);
   const std::size_t C = rows.width();
-  const std::vector<float> given = broadcast(options.weight, {static_cast<std::int64_t>(C)}, C);
-  const std::vector<double> weight(given.begin(), given.end());
-  const auto weight_of = [&](std::size_t c) { return weight.empty() ? 1.0 : weight[c]; };
-  const double all_weights = weight.empty() ? static_cast<double>(C) : tree_sum(weight);
+  Scratch scratch;
+  double* const weight = options.weight ? scratch.take_as<double>(C) : nullptr;
+  for (std::size_t c = 0; c < C && weight != nullptr && !counts(); ++c)
+    weight[c] = options.weight->data[static_cast<std::ptrdiff_t>(c) * options.weight->strides[0]];
+  const auto weight_of = [&](std::size_t c) { return weight == nullptr ? 1.0 : weight[c]; };
+  const double all_weights = weight == nullptr ? static_cast<double>(C) : counts() ? 0 : tree_sum({weight, C});
   const double of_label = 1 - options.label_smoothing, of_each = options.label_smoothing / static_cast<double>(C);
   const auto is_ignored = [&](std::size_t row) { return labels[row] == options.ignore_index; };
-  const double divisor = options.reduction == Reduction::sum ? 1.0 : sum_rows(rows.count(), static_cast<double>(rows.count()), [&](std::size_t row) {
-    return is_ignored(row) ? 0.0 : weight_of(static_cast<std::size_t>(labels[row]));
-  });
+  const auto weight_of_row = [&](std::size_t row) { return is_ignored(row) ? 0.0 : weight_of(static_cast<std::size_t>(labels[row])); };
+  const double divisor =
+      options.reduction == Reduction::sum ? 1.0 : sum_rows(rows.count(), static_cast<double>(rows.count()), scratch, weight_of_row);
   // An exponential costs about 16 multiply-adds.
-  const double sum = sum_rows(rows.count(), 16 * product_of(rows), [&](std::size_t row) {
+  const double sum = sum_rows(rows.count(), 16 * product_of(rows), scratch, [&](std::size_t row) {
     float* const g = gradient + row * C;
     if (is_ignored(row)) {
       std::fill_n(g, C, 0.0F);
@@ -119,17 +120,15 @@ float cross_entropy(const TensorView& logits, std::span<const std::int64_t> labe
 
 void check_mse_loss(const TensorView& prediction, const TensorView& target) {
   check_same_shape(kMse, prediction, target);
-  MemoryEstimate memory(kMse);
-  memory.add("the gradient", prediction.shape);
-  memory.add("a term for each row", {2, static_cast<std::int64_t>(Rows(prediction).count())});
-  memory.check();
+  check_memory(kMse, [&] { mse_loss(prediction, target, {}, counted(prediction.shape, "the gradient")); });
 }
 
 float mse_loss(const TensorView& prediction, const TensorView& target, const MseLossOptions& options, float* gradient) {
   const FloatEnvironment environment;
+  Scratch scratch;
   const Rows x(prediction), t(target);
   const double divisor = options.reduction == Reduction::mean ? product_of(x) : 1;
-  const double sum = sum_rows(x.count(), 4 * product_of(x), [&](std::size_t row) {
+  const double sum = sum_rows(x.count(), 4 * product_of(x), scratch, [&](std::size_t row) {
     double loss = 0;
     for (std::size_t i = 0; i < x.width(); ++i) {
       const double difference = static_cast<double>(x[row][i]) - static_cast<double>(t[row][i]);
@@ -145,27 +144,24 @@ void check_binary_cross_entropy(const TensorView& logits, const TensorView& targ
   check_same_shape(kBinary, logits, target);
   check_broadcast(kBinary, "weight", options.weight, logits.shape);
   check_broadcast(kBinary, "pos_weight", options.pos_weight, logits.shape);
-  MemoryEstimate memory(kBinary);
-  memory.add("the gradient", logits.shape);
-  if (options.weight) memory.add("weight", logits.shape);
-  if (options.pos_weight) memory.add("pos_weight", logits.shape);
-  memory.add("a term for each row", {2, static_cast<std::int64_t>(Rows(logits).count())});
-  memory.check();
+  check_memory(kBinary, [&] { binary_cross_entropy(logits, target, options, counted(logits.shape, "the gradient")); });
 }
 
 float binary_cross_entropy(const TensorView& logits, const TensorView& target, const BinaryCrossEntropyOptions& options, float* gradient) {
   const FloatEnvironment environment;
+  Scratch scratch;
   const Rows x(logits), t(target);
   const std::size_t size = x.count() * x.width();
-  const std::vector<float> weight = broadcast(options.weight, logits.shape, size), positive = broadcast(options.pos_weight, logits.shape, size);
+  const float *const weight = broadcast(options.weight, logits.shape, size, scratch), *const positive =
+                                                                                          broadcast(options.pos_weight, logits.shape, size, scratch);
   const double divisor = options.reduction == Reduction::mean ? product_of(x) : 1;
   // -log σ(z) = log(1 + e^-|z|) + max(-z, 0) cannot overflow. Logarithm and exponential cost about 60 multiply-adds.
-  const double sum = sum_rows(x.count(), 60 * product_of(x), [&](std::size_t row) {
+  const double sum = sum_rows(x.count(), 60 * product_of(x), scratch, [&](std::size_t row) {
     double loss = 0;
     for (std::size_t i = 0; i < x.width(); ++i) {
       const std::size_t at = row * x.width() + i;
-      const double z = x[row][i], y = t[row][i], w = weight.empty() ? 1.0 : static_cast<double>(weight[at]);
-      const double of_log = positive.empty() ? 1.0 : 1 + (static_cast<double>(positive[at]) - 1) * y;
+      const double z = x[row][i], y = t[row][i], w = weight == nullptr ? 1.0 : static_cast<double>(weight[at]);
+      const double of_log = positive == nullptr ? 1.0 : 1 + (static_cast<double>(positive[at]) - 1) * y;
       const double e = exp_of(-std::abs(z));
       loss += w * ((1 - y) * z + of_log * (log_or_nan(1 + e) + std::max(-z, 0.0)));
       gradient[at] = static_cast<float>(w * ((1 - y) - of_log * (z >= 0 ? e : 1.0) / (1 + e)) / divisor);

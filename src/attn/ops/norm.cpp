@@ -4,6 +4,7 @@
 #include <string>
 
 #include "attn/kernels/kernels.hpp"
+#include "attn/memory/scratch.hpp"
 #include "attn/parallel/thread_pool.hpp"
 #include "attn/tensor/rows.hpp"
 
@@ -16,9 +17,7 @@ Shape check_norm(const char* op, const TensorView& x, const TensorView* weight, 
   if (weight != nullptr && weight->shape != parameter) fail(ErrorCode::shape, op, "weight", {parameter}, {weight->shape});
   if (bias != nullptr && bias->shape != parameter) fail(ErrorCode::shape, op, "bias", {parameter}, {bias->shape});
   if (!(eps > 0) || std::isinf(eps)) fail(ErrorCode::config, op, "eps", {"a finite number above 0"}, {eps});
-  MemoryEstimate memory(op);
-  memory.add("the result", x.shape);
-  memory.check();
+  check_memory(op, [&] { counted(x.shape, "the result"); });
   return x.shape;
 }
 

@@ -17,11 +17,12 @@ void check_norm_backward(const char* op, const TensorView& grad, const TensorVie
   if (weight != nullptr && weight->shape != Shape{width}) fail(ErrorCode::shape, op, "weight", {Shape{width}}, {weight->shape});
   if (grad.shape != x.shape) fail(ErrorCode::shape, op, "grad", {x.shape}, {grad.shape});
   if (!(eps > 0) || std::isinf(eps)) fail(ErrorCode::config, op, "eps", {"a finite number above 0"}, {eps});
-  const std::int64_t rows = width > 0 ? checked_size(x.shape, op, "x") / width : 0;
-  MemoryEstimate memory(op);
-  memory.add("grad_x", x.shape);
-  memory.add("partial sums", {rows / static_cast<std::int64_t>(kRowsOfASum) + 4, 2, width});
-  memory.check();
+}
+
+NormGradientBuffers counted_gradients(const TensorView& x, const TensorView* weight, bool has_bias) {
+  const auto of_parameter = [&](const char* name) { return counted(weight->shape, name); };
+  return {counted(x.shape, "grad_x"), weight != nullptr ? of_parameter("grad_weight") : nullptr,
+          weight != nullptr && has_bias ? of_parameter("grad_bias") : nullptr};
 }
 
 template <class Row>
@@ -30,7 +31,7 @@ void for_each_row(const TensorView& grad, const TensorView& x, const TensorView*
   const auto n = static_cast<std::size_t>(x.shape.back(0));
   const Rows grads(grad), rows(x);
   float* const ones = scratch.take(n);  // multiplying by 1 is exact
-  std::fill_n(ones, n, 1.0F);
+  if (!counts()) std::fill_n(ones, n, 1.0F);
   const float* const w = weight != nullptr ? weight->data : ones;
   float* const sums = scratch.take(2 * n);  // of the weight, then of the bias
   // Each value is read seven times; a read costs about two multiply-adds.
@@ -38,6 +39,7 @@ void for_each_row(const TensorView& grad, const TensorView& x, const TensorView*
   add_up_rows(
       n > 0 ? rows.count() : 0, 2 * n, cost,
       [&](std::size_t i, float* sum) noexcept { row(grads[i], rows[i], w, to.grad_x + i * n, sum, sum + n, n); }, sums, scratch);
+  if (counts()) return;
   if (to.grad_weight != nullptr) std::copy_n(sums, n, to.grad_weight);
   if (to.grad_bias != nullptr) std::copy_n(sums + n, n, to.grad_bias);
 }
@@ -45,7 +47,9 @@ void for_each_row(const TensorView& grad, const TensorView& x, const TensorView*
 }  // namespace
 
 void check_layer_norm_backward(const TensorView& grad, const TensorView& x, const TensorView* weight, float eps) {
-  check_norm_backward("layer_norm_backward", grad, x, weight, eps);
+  constexpr const char* kOp = "layer_norm_backward";
+  check_norm_backward(kOp, grad, x, weight, eps);
+  check_memory(kOp, [&] { layer_norm_backward(grad, x, weight, eps, counted_gradients(x, weight, true)); });
 }
 
 void layer_norm_backward(const TensorView& grad, const TensorView& x, const TensorView* weight, float eps, const NormGradientBuffers& to) {
@@ -57,7 +61,9 @@ void layer_norm_backward(const TensorView& grad, const TensorView& x, const Tens
 }
 
 void check_rms_norm_backward(const TensorView& grad, const TensorView& x, const TensorView* weight, float eps) {
-  check_norm_backward("rms_norm_backward", grad, x, weight, eps);
+  constexpr const char* kOp = "rms_norm_backward";
+  check_norm_backward(kOp, grad, x, weight, eps);
+  check_memory(kOp, [&] { rms_norm_backward(grad, x, weight, eps, counted_gradients(x, weight, false)); });
 }
 
 void rms_norm_backward(const TensorView& grad, const TensorView& x, const TensorView* weight, float eps, const NormGradientBuffers& to) {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "attn/kernels/kernels.hpp"
+#include "attn/tensor/dry_run.hpp"
 #include "attn/tensor/float_environment.hpp"
 
 namespace attn::detail {
@@ -17,6 +18,7 @@ bool keeps(const MaskView* padding, std::int64_t b, std::int64_t i) {
 
 void pool(const float* x, std::int64_t B, std::int64_t L, std::int64_t E, Pooling pooling, const MaskView* padding, FullyMasked fully_masked,
           float* pooled, std::int64_t stride, std::int64_t first) {
+  if (counts()) return;
   const FloatEnvironment environment;
   const kernels::KernelTable& kernel = kernels::best();
   const auto width = static_cast<std::size_t>(E);
@@ -55,7 +57,7 @@ void pool(const float* x, std::int64_t B, std::int64_t L, std::int64_t E, Poolin
 }
 
 void clear_empty(const MaskView* padding, std::int64_t B, std::int64_t L, std::int64_t width, float* y, std::int64_t stride) {
-  for (std::int64_t b = 0; b < B; ++b, y += stride) {
+  for (std::int64_t b = 0; b < B && !counts(); ++b, y += stride) {
     bool any = false;
     for (std::int64_t i = 0; i < L && !any; ++i) any = keeps(padding, b, i);
     if (!any) std::fill_n(y, width, 0.0F);
@@ -63,6 +65,7 @@ void clear_empty(const MaskView* padding, std::int64_t B, std::int64_t L, std::i
 }
 
 void normalize_rows(float* x, std::int64_t rows, std::int64_t width, bool reproducible) {
+  if (counts()) return;
   const FloatEnvironment environment;
   const kernels::KernelTable& kernel = kernels::best(reproducible);
   const auto n = static_cast<std::size_t>(width);

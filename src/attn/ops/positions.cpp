@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdlib>
 #include <string>
-#include <vector>
 
+#include "attn/memory/scratch.hpp"
 #include "attn/ops/elementary.hpp"
 #include "attn/parallel/thread_pool.hpp"
 #include "attn/tensor/float_environment.hpp"
@@ -21,35 +21,32 @@ void check_size(const char* op, const char* argument, std::int64_t value) {
   if (value < 0 || value > kMaxSize) fail(ErrorCode::argument, op, argument, {"a whole number from 0 to ", kMaxSize}, {value});
 }
 
-/// theta^(-2i / width), i < count
-std::vector<double> frequencies(double theta, std::size_t width, std::size_t count) {
-  const FloatEnvironment environment;
-  std::vector<double> result(count);
-  for (std::size_t i = 0; i < count; ++i) result[i] = pow_of(theta, -2 * static_cast<double>(i) / static_cast<double>(width));
-  return result;
-}
-
 }  // namespace
+
+void frequencies(double theta, std::size_t width, std::size_t count, double* to) {
+  const FloatEnvironment environment;
+  for (std::size_t i = 0; i < count && !counts(); ++i) to[i] = pow_of(theta, -2 * static_cast<double>(i) / static_cast<double>(width));
+}
 
 Shape check_sinusoidal_positions(std::int64_t length, std::int64_t width) {
   check_size("sinusoidal_positions", "length", length);
   check_size("sinusoidal_positions", "width", width);
   const Shape shape{length, width};
-  MemoryEstimate memory("sinusoidal_positions");
-  memory.add("the result", shape);
-  memory.add("the frequencies", {width, length > 0 ? 1 : 0});
-  memory.check();
+  check_memory("sinusoidal_positions", [&] { sinusoidal_positions(length, width, counted(shape, "the result")); });
   return shape;
 }
 
 void sinusoidal_positions(std::int64_t length, std::int64_t width, float* y) {
   if (length == 0 || width == 0) return;
   const auto rows = static_cast<std::size_t>(length), columns = static_cast<std::size_t>(width);
-  const std::vector<double> frequency = frequencies(10000, columns, (columns + 1) / 2);
-  const double cost = kSinCosCost * static_cast<double>(rows) * static_cast<double>(frequency.size());
+  const std::size_t pairs = (columns + 1) / 2;
+  Scratch scratch;
+  double* const frequency = scratch.take_as<double>(pairs);
+  frequencies(10000, columns, pairs, frequency);
+  const double cost = kSinCosCost * static_cast<double>(rows) * static_cast<double>(pairs);
   parallel::run(rows, parallel::workers_for(rows, cost), [&](std::size_t position, unsigned) noexcept {
     float* row = y + position * columns;
-    for (std::size_t i = 0; i < frequency.size(); ++i) {
+    for (std::size_t i = 0; i < pairs; ++i) {
       const SinCos pair = sin_cos_of(static_cast<double>(position) * frequency[i]);
       row[2 * i] = static_cast<float>(pair.sin);
       if (2 * i + 1 < columns) row[2 * i + 1] = static_cast<float>(pair.cos);
@@ -64,16 +61,11 @@ void check_rotary_options(std::string_view op, const RotaryOptions& options, std
     fail(ErrorCode::config, op, offset, {"a number from ", -kLast, " to ", kLast}, {options.offset});
 }
 
-std::vector<double> rotary_frequencies(double theta, std::size_t D) { return frequencies(theta, D, D / 2); }
-
 Shape check_rotary(std::string_view op, std::string_view argument, const TensorView& x, const RotaryOptions& options) {
   if (x.shape.rank() < 2) fail(ErrorCode::shape, op, argument, {"(..,L,D)"}, {x.shape});
   if (x.shape.back(0) % 2 != 0) fail(ErrorCode::shape, op, argument, {"an even last dimension"}, {x.shape});
   check_rotary_options(op, options);
-  MemoryEstimate memory(op);
-  memory.add("the result", x.shape);
-  if (checked_size(x.shape, op, argument) > 0) memory.add("the angles", {x.shape.back(0), 1 + 2 * std::int64_t{num_threads()}});
-  memory.check();
+  check_memory(op, [&] { apply_rotary(x, options, 1, counted(x.shape, "the result")); });
   return x.shape;
 }
 
@@ -81,15 +73,17 @@ void apply_rotary(const TensorView& x, const RotaryOptions& options, double dire
   const auto size = static_cast<std::size_t>(checked_size(x.shape, "apply_rotary", "x"));
   if (size == 0) return;
   const auto D = static_cast<std::size_t>(x.shape.back(0)), L = static_cast<std::size_t>(x.shape.back(1)), pairs = D / 2;
-  const std::vector<double> frequency = rotary_frequencies(options.theta, D);
+  Scratch scratch;
+  double* const frequency = scratch.take_as<double>(pairs);
+  frequencies(options.theta, D, pairs, frequency);
   const RotaryPairs columns(options, D);
   const Rows rows(x);
   const double cost = kSinCosCost * static_cast<double>(L) * static_cast<double>(pairs) + 4 * static_cast<double>(size);
   // Batches and heads share the angles of a position.
   const unsigned workers = parallel::workers_for(L, cost);
-  std::vector<SinCos> turns(workers * pairs);
+  SinCos* const turns = scratch.take_as<SinCos>(workers * pairs);
   parallel::run(L, workers, [&](std::size_t row, unsigned worker) noexcept {
-    SinCos* const turn = turns.data() + worker * pairs;
+    SinCos* const turn = turns + worker * pairs;
     const auto position = static_cast<double>(options.offset + static_cast<std::int64_t>(row));
     for (std::size_t i = 0; i < pairs; ++i) {
       turn[i] = sin_cos_of(position * frequency[i]);
@@ -105,9 +99,7 @@ Shape check_alibi_bias(std::int64_t num_heads, std::int64_t length, std::int64_t
   check_size("alibi_bias", "length", length);
   check_size("alibi_bias", "key_length", key_length);
   const Shape shape{1, num_heads, length, key_length};
-  MemoryEstimate memory("alibi_bias");
-  memory.add("the result", shape);
-  memory.check();
+  check_memory("alibi_bias", [&] { counted(shape, "the result"); });
   return shape;
 }
 

@@ -27,7 +27,8 @@ inline constexpr double kSinCosCost = 60;
 /// Throws CONFIG unless theta is a normal number above 0 and offset within ±2⁵³.
 void check_rotary_options(std::string_view op, const RotaryOptions& options, std::string_view theta = "theta", std::string_view offset = "offset");
 /// Returns theta^(-2i / D) for each pair i of columns.
-std::vector<double> rotary_frequencies(double theta, std::size_t D);
+/// theta^(-2i / width), i < count
+void frequencies(double theta, std::size_t width, std::size_t count, double* to);
 
 /// Column pairs of a head of width D.
 struct RotaryPairs {

@@ -11,13 +11,14 @@ void add_up_rows(std::size_t rows, std::size_t width, double cost, const AddRow&
   const FloatEnvironment environment;
   const Scratch::Frame frame(scratch);
   const std::size_t parts = partial_sums(rows);
-  float* const partial = scratch.take(parts * width);
+  float* const partial = scratch.take(parts, width);
   parallel::run(parts, parallel::workers_for(parts, cost), [&](std::size_t part, unsigned) noexcept {
     float* const to = partial + part * width;
     std::fill_n(to, width, 0.0F);
     const std::size_t first = part * kRowsOfASum, end = std::min(rows, first + kRowsOfASum);
     for (std::size_t row = first; row < end; ++row) add(row, to);
   });
+  if (counts()) return;
   const kernels::KernelTable& kernel = kernels::best();
   for (std::size_t step = 1; step < parts; step *= 2)
     for (std::size_t part = 0; part + step < parts; part += 2 * step)

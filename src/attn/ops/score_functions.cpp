@@ -49,23 +49,17 @@ AttentionSpec general_spec(std::string_view op, const CheckedInputs& checked, co
 
 const float* project(const TensorView& x, const TensorView& weight, const float* bias, Scratch& scratch) {
   const Rows rows(x);
-  float* const y = scratch.take(rows.count() * static_cast<std::size_t>(weight.shape[0]));
-  PackedLinear(weight, bias).forward(rows, y, scratch);
+  float* const y = scratch.take(rows.count(), static_cast<std::size_t>(weight.shape[0]));
+  multiply(weight, bias, rows, y, scratch);
   return y;
 }
 
 AttentionPlan plan_additive_attention(const TensorView& query, const TensorView& key, const TensorView& value, const AdditiveParams& params,
                                       const AttentionOptions& options) {
   const CheckedInputs checked = check_attention_inputs(kAdditive, query, key, value, options, true);
-  const AttentionSizes& sizes = checked.sizes;
   const AttentionSpec spec = additive_spec(kAdditive, checked, params, options);
-  const std::int64_t A = spec.head_dim;
-  MemoryEstimate memory(kAdditive);
-  memory.add("projected queries", {sizes.B, spec.num_heads, sizes.L, A});
-  memory.add("projected keys", {sizes.B, spec.num_key_value_heads, sizes.S, A});
-  memory.add("packed weights", {2, A + 64, sizes.query_width + sizes.key_width + 1});
-  AttentionPlan plan(kAdditive, spec, sizes, checked.output, memory);
-  memory.check();
+  AttentionPlan plan(kAdditive, spec, checked.sizes, checked.output);
+  check_memory(kAdditive, [&] { additive_attention(plan, query, key, value, params, options, counted_buffers(plan)); });
   return plan;
 }
 
@@ -89,13 +83,9 @@ void additive_attention(const AttentionPlan& plan, const TensorView& query, cons
 AttentionPlan plan_general_attention(const TensorView& query, const TensorView& key, const TensorView& value, const TensorView& weight,
                                      const AttentionOptions& options) {
   const CheckedInputs checked = check_attention_inputs(kGeneral, query, key, value, options, true);
-  const AttentionSizes& sizes = checked.sizes;
   const AttentionSpec spec = general_spec(kGeneral, checked, weight, options);
-  MemoryEstimate memory(kGeneral);
-  memory.add("projected queries", {sizes.B, spec.num_heads, sizes.L, spec.head_dim});
-  memory.add("packed weights", {sizes.query_width + 1, sizes.key_width + 64});
-  AttentionPlan plan(kGeneral, spec, sizes, checked.output, memory);
-  memory.check();
+  AttentionPlan plan(kGeneral, spec, checked.sizes, checked.output);
+  check_memory(kGeneral, [&] { general_attention(plan, query, key, value, weight, options, counted_buffers(plan)); });
   return plan;
 }
 

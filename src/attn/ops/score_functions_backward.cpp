@@ -18,8 +18,8 @@ constexpr std::string_view kAdditiveBackward = "additive_attention_backward", kG
 TensorView rows_that_count(const TensorView& x, const float* gradient, std::int64_t n, Scratch& scratch) {
   const Rows rows(x);
   const auto of_gradient = static_cast<std::size_t>(n);
-  float* const copy = scratch.take(rows.count() * rows.width());
-  for (std::size_t row = 0; row < rows.count(); ++row, gradient += of_gradient) {
+  float* const copy = scratch.take(rows.count(), rows.width());
+  for (std::size_t row = 0; row < rows.count() && !counts(); ++row, gradient += of_gradient) {
     float* const to = copy + row * rows.width();
     if (std::all_of(gradient, gradient + of_gradient, [](float value) { return value == 0.0F; }))
       std::fill_n(to, rows.width(), 0.0F);
@@ -34,15 +34,14 @@ TensorView rows_that_count(const TensorView& x, const float* gradient, std::int6
 AttentionPlan plan_additive_attention_backward(const TensorView& grad, const TensorView& query, const TensorView& key, const TensorView& value,
                                                const AdditiveParams& params, const AttentionOptions& options) {
   const CheckedInputs checked = check_attention_gradients(kAdditiveBackward, grad, query, key, value, options, true);
-  const AttentionSizes& sizes = checked.sizes;
-  const AttentionSpec spec = additive_spec(kAdditiveBackward, checked, params, options);
-  const std::int64_t A = spec.head_dim, widths = sizes.query_width + sizes.key_width;
-  MemoryEstimate memory(kAdditiveBackward);
-  memory.add("gradients of the parameters", {A, widths + 2});
-  memory.add("packed weights", {2, A + 64, widths + 1});
-  memory.add("projected queries", {sizes.B, spec.num_heads, sizes.L, 4 * A + 3 * sizes.query_width + 64});
-  memory.add("projected keys", {sizes.B, spec.num_key_value_heads, sizes.S, 4 * A + 3 * sizes.key_width + 64});
-  return plan_gradients(kAdditiveBackward, spec, checked, query, key, value, true, memory);
+  AttentionPlan plan(kAdditiveBackward, additive_spec(kAdditiveBackward, checked, params, options), checked.sizes, checked.output);
+  check_memory(kAdditiveBackward, [&] {
+    const AdditiveGradientBuffers to_params{
+        counted(params.query_weight.shape, "grad_query_weight"), counted(params.key_weight.shape, "grad_key_weight"),
+        counted(params.score_weight.shape, "grad_score_weight"), params.bias.data != nullptr ? counted(params.bias.shape, "grad_bias") : nullptr};
+    additive_attention_backward(plan, grad, query, key, value, params, options, counted_gradients(plan, query, key, value), to_params);
+  });
+  return plan;
 }
 
 void additive_attention_backward(const AttentionPlan& plan, const TensorView& grad, const TensorView& query, const TensorView& key,
@@ -79,13 +78,12 @@ void additive_attention_backward(const AttentionPlan& plan, const TensorView& gr
 AttentionPlan plan_general_attention_backward(const TensorView& grad, const TensorView& query, const TensorView& key, const TensorView& value,
                                               const TensorView& weight, const AttentionOptions& options) {
   const CheckedInputs checked = check_attention_gradients(kGeneralBackward, grad, query, key, value, options, true);
-  const AttentionSizes& sizes = checked.sizes;
-  const AttentionSpec spec = general_spec(kGeneralBackward, checked, weight, options);
-  MemoryEstimate memory(kGeneralBackward);
-  memory.add("grad_weight", weight.shape);
-  memory.add("projected queries", {sizes.B, spec.num_heads, sizes.L, 3 * spec.head_dim + 2 * sizes.query_width + 64});
-  memory.add("packed weights", {2, sizes.query_width + 64, sizes.key_width + 64});
-  return plan_gradients(kGeneralBackward, spec, checked, query, key, value, false, memory);
+  AttentionPlan plan(kGeneralBackward, general_spec(kGeneralBackward, checked, weight, options), checked.sizes, checked.output);
+  check_memory(kGeneralBackward, [&] {
+    general_attention_backward(plan, grad, query, key, value, weight, options, counted_gradients(plan, query, key, value),
+                               counted(weight.shape, "grad_weight"));
+  });
+  return plan;
 }
 
 void general_attention_backward(const AttentionPlan& plan, const TensorView& grad, const TensorView& query, const TensorView& key,
@@ -109,11 +107,11 @@ void general_attention_backward(const AttentionPlan& plan, const TensorView& gra
                            .value = heads_of(to.grad_value, Hkv, sizes.S, spec.value_head_dim),
                            .trace = to.trace},
                           scratch);
-  PackedLinear(weight, nullptr).forward(Rows(grad_q, static_cast<std::size_t>(queries), static_cast<std::size_t>(D)), to.grad_query, scratch);
+  multiply(weight, nullptr, Rows(grad_q, static_cast<std::size_t>(queries), static_cast<std::size_t>(D)), to.grad_query, scratch);
   if (queries > 0 && D > 0)
     multiply_transposed(rows_that_count(query, grad_q, D, scratch), {grad_q, {queries, D}}, grad_weight, scratch);
   else
-    std::fill_n(grad_weight, size_of(Dq, D), 0.0F);
+    fill_zeros(grad_weight, size_of(Dq, D));
   copy_gradient_traces(grad, query, key, value, to);
 }
 

@@ -3,26 +3,16 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdint>
 #include <tuple>
 
+#include "attn/memory/scratch.hpp"
 #include "attn/parallel/thread_pool.hpp"
-#include "attn/tensor/aligned.hpp"
 #include "attn/tensor/rows.hpp"
 
 namespace attn::detail {
 
 /// Slices gathered together: the floats of a cache line.
 inline constexpr std::size_t kSlices = 16;
-
-/// Buffers of all threads, for the memory estimate.
-inline Shape gathered_slices(const Shape& shape, std::size_t dim, std::int64_t inputs) {
-  if (dim + 1 == shape.rank()) return {0};
-  std::int64_t slices = 1;
-  for (std::size_t axis = 0; axis < shape.rank(); ++axis) slices *= axis == dim ? 1 : shape[axis];
-  const std::int64_t group = std::min<std::int64_t>(kSlices, shape.back(0));
-  return {inputs * std::min(group * static_cast<std::int64_t>(num_threads()), 2 * slices), shape[dim]};
-}
 
 /// Calls kernel(x, y, n) for each slice along `dim`; y may be x[0]. The inputs have the same shape, and y is
 /// contiguous. `cost`: multiply-adds per number.
@@ -52,11 +42,12 @@ void for_each_slice(const std::array<TensorView, N>& inputs, std::size_t dim, do
   const std::size_t parts = std::max((width + kSlices - 1) / kSlices, std::min(width, (wanted + blocks - 1) / blocks));
   const std::size_t group = (width + parts - 1) / parts, size = group * length, tasks = blocks * parts;
   const auto workers = static_cast<unsigned>(std::min<std::size_t>(wanted, tasks));
-  AlignedFloats scratch(workers * N * size);
+  Scratch scratch;
+  float* const buffers = scratch.take(workers * N, size);
   parallel::run(tasks, workers, [&](std::size_t task, unsigned worker) noexcept {
     const std::size_t row = task / parts, first = row / step * length * step + row % step;
     const std::size_t column = std::min(width, task % parts * group), count = std::min(group, width - column);
-    float* const gathered = scratch.data() + worker * N * size;
+    float* const gathered = buffers + worker * N * size;
     for (std::size_t input = 0; input < N; ++input)
       for (std::size_t i = 0; i < length; ++i) {
         const float* const from = rows[input][first + i * step] + column;

@@ -10,10 +10,7 @@ std::size_t check_softmax(const TensorView& x, std::int64_t dim) {
   if (rank == 0) fail(ErrorCode::shape, "softmax", "x", {"a rank of at least 1"}, {x.shape});
   if (dim < -rank || dim >= rank) fail(ErrorCode::out_of_range, "softmax", "dim", {"a number from ", -rank, " to ", rank - 1}, {dim});
   const auto axis = static_cast<std::size_t>(dim < 0 ? dim + rank : dim);
-  MemoryEstimate memory("softmax");
-  memory.add("the result", x.shape);
-  memory.add("gathered slices", gathered_slices(x.shape, axis, 1));
-  memory.check();
+  check_memory("softmax", [&] { softmax(x, axis, counted(x.shape, "the result")); });
   return axis;
 }
 

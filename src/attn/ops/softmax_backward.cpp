@@ -12,10 +12,7 @@ std::size_t check_softmax_backward(const TensorView& grad, const TensorView& y, 
   if (grad.shape != y.shape) fail(ErrorCode::shape, op, "grad", {y.shape}, {grad.shape});
   if (dim < -rank || dim >= rank) fail(ErrorCode::out_of_range, op, "dim", {"a number from ", -rank, " to ", rank - 1}, {dim});
   const auto axis = static_cast<std::size_t>(dim < 0 ? dim + rank : dim);
-  MemoryEstimate memory(op);
-  memory.add("the result", y.shape);
-  memory.add("gathered slices", gathered_slices(y.shape, axis, 2));
-  memory.check();
+  check_memory(op, [&] { softmax_backward(grad, y, axis, counted(y.shape, "the result")); });
   return axis;
 }
 

@@ -18,6 +18,7 @@
 #include "attn/parallel/lists.hpp"
 #include "attn/parallel/tasks.hpp"
 #include "attn/parallel/threads.hpp"
+#include "attn/tensor/dry_run.hpp"
 #include "attn/tensor/error.hpp"
 #include "attn/tensor/float_environment.hpp"
 #include "attn/tensor/interruption.hpp"
@@ -214,6 +215,7 @@ unsigned workers_for(std::size_t tasks, double cost) {
 }
 
 void run(std::size_t tasks, unsigned workers, TaskRef body) {
+  if (detail::counts()) return;
 #ifndef __wasm__
   if (call_depth == CallDepth::nothing) detail::Interruption::poll();
 #endif

@@ -51,7 +51,7 @@ unsigned workers_for(std::size_t tasks, double cost);
 /// number. Threads take tasks dynamically, so any worker may run any task; bodies must write to disjoint memory.
 /// Returns as soon as all tasks are done: the caller (worker 0) runs the tasks that no other thread takes, and does not
 /// wait for threads that took none. A nested call, or a call from a second user thread while the pool is in use, runs
-/// in the caller alone. The only exceptions are those from the executor of a context.
+/// in the caller alone. The only exceptions are those from the executor of a context. In a dry run no body is called.
 void run(std::size_t tasks, unsigned workers, TaskRef body);
 
 }  // namespace parallel

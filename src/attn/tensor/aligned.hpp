@@ -3,32 +3,36 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <new>
+
+#include "attn/tensor/dry_run.hpp"
 
 namespace attn {
+namespace detail {
+
+/// Memory that starts at a cache line; in a dry run it is only counted.
+void* allocate_lines(std::uint64_t bytes);
+void free_lines(void* block, std::uint64_t bytes) noexcept;
+
+}  // namespace detail
 
 /// Uninitialised memory that starts at a cache line.
 template <class T>
 class AlignedArray {
  public:
   AlignedArray() = default;
-  explicit AlignedArray(std::size_t size) : data_(static_cast<T*>(::operator new(bytes_of(size), kAlignment))), size_(size) {}
+  explicit AlignedArray(std::uint64_t size)
+      : data_(static_cast<T*>(detail::allocate_lines(detail::saturating_product(size, sizeof(T)))), Free{static_cast<std::size_t>(size)}) {}
 
   T* data() { return data_.get(); }
   const T* data() const { return data_.get(); }
-  std::size_t size() const { return size_; }
+  std::size_t size() const { return data_.get_deleter().size; }
 
  private:
-  static constexpr std::align_val_t kAlignment{64};
-  static std::size_t bytes_of(std::size_t size) {
-    if (size > ~std::size_t{0} / sizeof(T)) throw std::bad_alloc();
-    return size * sizeof(T);
-  }
   struct Free {
-    void operator()(T* p) const { ::operator delete(p, kAlignment); }
+    std::size_t size = 0;
+    void operator()(T* p) const { detail::free_lines(p, detail::saturating_product(size, sizeof(T))); }
   };
   std::unique_ptr<T[], Free> data_;
-  std::size_t size_ = 0;
 };
 
 using AlignedFloats = AlignedArray<float>;

@@ -92,11 +92,13 @@ std::uint64_t memory_limit() {
 const std::uint64_t* detail::put_memory_limit_in_force(const std::uint64_t* bytes) noexcept { return std::exchange(limit_in_force, bytes); }
 #endif
 
+void detail::check_memory_limit(std::string_view op, std::string_view what, std::uint64_t bytes) {
+  const std::uint64_t limit = memory_limit();
+  if (bytes > limit) fail_memory(op, std::string(what), detail::text({std::to_string(bytes), " bytes"}), limit);
+}
+
 void MemoryEstimate::add(std::string_view what, std::initializer_list<std::int64_t> dims) { add(what, Shape(dims)); }
 
-void MemoryEstimate::check(std::string_view what) const {
-  const std::uint64_t limit = memory_limit();
-  if (bytes_ > limit) fail_memory(op_, std::string(what), detail::text({std::to_string(bytes_), " bytes"}), limit);
-}
+void MemoryEstimate::check(std::string_view what) const { detail::check_memory_limit(op_, what, bytes_); }
 
 }  // namespace attn

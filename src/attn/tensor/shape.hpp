@@ -114,9 +114,13 @@ namespace detail {
 /// only.
 const std::uint64_t* put_memory_limit_in_force(const std::uint64_t* bytes) noexcept;
 
+/// Throws MEMORY, with `op` and `what` in the message, if `bytes` exceed memory_limit().
+void check_memory_limit(std::string_view op, std::string_view what, std::uint64_t bytes);
+
 }  // namespace detail
 
-/// Adds up the memory that a call will allocate, in 64 bits, and refuses it as a whole if it is too much.
+/// Adds up, in 64 bits, the memory of data whose sizes are known before it is read or made: files, parameters, caches. It
+/// refuses them as a whole if they are too much. Calls measure themselves instead: detail::check_memory().
 /// @code
 /// attn::MemoryEstimate memory("my_op");
 /// memory.add("the scores", {1 << 20, 1 << 20});

@@ -31,6 +31,7 @@ import tokenizer_draws
 import tokenizer_options
 import tokenizer_words
 import transformer
+import vision
 import word_piece
 import words
 
@@ -69,5 +70,6 @@ if __name__ == "__main__":
         tokenizer_words,
         other_tokens,
         model_keys,
+        vision,
     ):
         module.generate()
