@@ -30,7 +30,7 @@ help:
 	@echo 'make deb       build/deb, packages for Debian'
 	@echo 'make matrix    tests the package in bundlers, servers and other runtimes, which it installs (ROWS=text: only some)'
 	@echo 'make wheel     build/attn-*.whl, the Python package for this machine'
-	@echo 'make cluster   runs the programs of examples/cluster on local clusters of Ray and Spark, which it installs (TEXTS=10000)'
+	@echo 'make cluster   runs the programs of examples/cluster on local clusters of Ray and Spark, which it installs (TEXTS=10000; PEER=1: also sentence-transformers)'
 	@echo 'make bench     compares attn with its peers, in WebAssembly and natively (benchmarks/README.md: HOSTS, CASES, QUICK=1, FULL=1)'
 	@echo 'make format    format the sources'
 	@echo 'make clean     remove build results (installed tools stay in .setup/ and node_modules/)'
@@ -95,6 +95,7 @@ wheel:
 	@ls build/attn-*.whl
 
 # Runs examples/cluster on local clusters of Ray and Spark, which it installs (about 1 GB). TEXTS: number of texts.
+# PEER=1: also sentence-transformers on Ray, with PyTorch, another GB.
 cluster_pip := build/cluster-venv/bin/python -m pip --quiet --disable-pip-version-check
 cluster: wheel
 	@tools/setup models
@@ -102,7 +103,8 @@ cluster: wheel
 	@$(cluster_pip) install --require-hashes --only-binary=:all: --no-deps --requirement examples/cluster/requirements.txt
 	@$(cluster_pip) install --require-hashes --no-binary=:all: --no-deps --no-build-isolation --requirement examples/cluster/spark.txt
 	@$(cluster_pip) install --no-index --no-deps --force-reinstall build/attn-*.whl
-	@build/cluster-venv/bin/python examples/cluster/check.py --texts $(or $(TEXTS),10000)
+	@$(if $(filter-out 0,$(PEER)),testdata/make/goldens/install.sh build/cluster-venv/bin/python testdata/make/goldens/requirements.txt)
+	@build/cluster-venv/bin/python examples/cluster/check.py --texts $(or $(TEXTS),10000) $(if $(filter-out 0,$(PEER)),--peer)
 
 # Tests the packed package in common tools, which it installs. ROWS=text selects rows by name.
 matrix: package

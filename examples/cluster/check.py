@@ -1,10 +1,11 @@
 """Runs both programs on local clusters and holds what they write against one process's vectors: rows, order by id, and bits.
 
-python check.py [--texts N] [--rows N] [--model FOLDER] [--weights int8|float32]
+python check.py [--texts N] [--rows N] [--model FOLDER] [--weights int8|float32] [--peer]
 A worker of each is killed in the middle. Spark needs Java 17 or newer.
 """
 
 import argparse
+import contextlib
 import functools
 import hashlib
 import json
@@ -14,8 +15,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -66,19 +69,74 @@ def kill_a_worker(program, name, target):
     return len(corpus.names_in(str(target)))
 
 
-def run(what, command, target, kill=None):
+class Workers(threading.Thread):
+    """Measures the processes below a program that have had a worker's name: seconds of processor time, and the most memory of one in MB."""
+
+    def __init__(self, program, name):
+        super().__init__(daemon=True)
+        self.program, self.name = program, name
+        self.known, self.seconds, self.memory = set(), {}, {}
+        self.over = threading.Event()
+
+    def run(self):
+        while not self.over.wait(0.5):
+            for pid in children(self.program.pid):
+                with contextlib.suppress(OSError, IndexError, StopIteration):  # it has ended
+                    self.look(pid)
+
+    def look(self, pid):
+        process = pathlib.Path(f"/proc/{pid}")
+        if pid not in self.known and self.name not in (process / "cmdline").read_bytes().replace(b"\0", b" ").decode():
+            return
+        self.known.add(pid)
+        fields = (process / "stat").read_text().rpartition(")")[2].split()
+        self.seconds[pid] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        peak = next(line for line in (process / "status").read_text().splitlines() if line.startswith("VmHWM:"))
+        self.memory[pid] = int(peak.split()[1]) / 1024
+
+    def __str__(self):
+        return f"workers {sum(self.seconds.values()):.1f} s of processor time, {max(self.memory.values(), default=0):.0f} MB each at most"
+
+
+def run(what, command, target, worker, kill=False, env=None):
+    """Runs a program; `worker` is the name of its worker processes, of which it kills one on request."""
     started = time.monotonic()
     log = target.with_suffix(".log")
     with log.open("w") as output:
-        environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+        environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, **(env or {})}
         program = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=HERE, env=environment)
-        killed = f", a worker killed after {kill_a_worker(program, kill, target)} files" if kill else ""
-        if program.wait() != 0:
+        workers = Workers(program, worker)
+        workers.start()
+        killed = f", a worker killed after {kill_a_worker(program, worker, target)} files" if kill else ""
+        ended = program.wait()
+        workers.over.set()
+        workers.join()
+        if ended != 0:
             raise SystemExit(f"{what} ended with {program.returncode}:\n{log.read_text()[-3000:]}")
     said = [line for line in log.read_text().splitlines() if "rows in" in line][-1]
     rows, bits, left = digest(target)
-    print(f"{what}{killed}: {said}; {rows} rows, vectors {bits}, {left} files left over, {time.monotonic() - started:.1f} s")
+    print(f"{what}{killed}: {said}; {rows} rows, vectors {bits}, {left} files left over, {time.monotonic() - started:.1f} s, {workers}")
     return bits
+
+
+RAY_WORKER, SPARK_WORKER = "ray::MapWorker", "pyspark.daemon"
+
+
+def compare(folder, source, options, alone):
+    """Runs sentence-transformers on Ray on the same files, and compares its vectors with those of `alone`."""
+    peer = [sys.executable, str(ROOT / "benchmarks" / "cluster" / "ray_peer.py"), str(source), "--model", options.model, "--weights", "float32"]
+    environment = {"PYTHONPATH": str(HERE)}  # of the workers, too
+    for kill in (False, True):
+        target = folder / f"peer-{kill}"
+        run("sentence-transformers on Ray, workers 2", [*peer, str(target), "--workers", "2"], target, RAY_WORKER, kill, environment)
+    ours, theirs = (vectors_by_id(each) for each in (alone, target))
+    lengths = np.linalg.norm(ours, axis=1) * np.linalg.norm(theirs, axis=1)
+    print(f"cosine of attn's and sentence-transformers' vectors: at least {((ours * theirs).sum(axis=1) / lengths).min():.7f}")
+
+
+def vectors_by_id(folder):
+    table = pq.read_table(folder).sort_by("id")
+    return np.stack(table["embedding"].to_numpy())
 
 
 def main():
@@ -87,6 +145,7 @@ def main():
     parser.add_argument("--rows", type=int, default=250, help="of a file")
     parser.add_argument("--model", default=str(ROOT / "models" / "all-MiniLM-L6-v2"), type=lambda path: str(pathlib.Path(path).resolve()))
     parser.add_argument("--weights", default="int8")
+    parser.add_argument("--peer", action="store_true", help="also sentence-transformers on Ray, which must be installed")
     options = parser.parse_args()
 
     with tempfile.TemporaryDirectory() as folder:
@@ -111,19 +170,21 @@ def main():
         found = []
         for workers in (1, 2):
             target = folder / f"ray-{workers}"
-            found.append(run(f"Ray, workers {workers}", [*ray, str(target), "--workers", str(workers)], target))
+            found.append(run(f"Ray, workers {workers}", [*ray, str(target), "--workers", str(workers)], target, RAY_WORKER))
         target = folder / "ray-killed"
-        found.append(run("Ray, workers 2", [*ray, str(target), "--workers", "2"], target, kill="ray::MapWorker"))
+        found.append(run("Ray, workers 2", [*ray, str(target), "--workers", "2"], target, RAY_WORKER, kill=True))
+        if options.peer:
+            compare(folder, source, options, alone)
         for workers in (1, 2):
             target = folder / f"spark-{workers}"
-            found.append(run(f"Spark, workers {workers}", [spark[0], "--master", f"local[{workers}]", *spark[1:], str(target)], target))
+            found.append(run(f"Spark, workers {workers}", [spark[0], "--master", f"local[{workers}]", *spark[1:], str(target)], target, SPARK_WORKER))
         target = folder / "spark-killed"
         # In local mode Spark gives up at the first failure unless the number of allowed failures is given.
-        found.append(run("Spark, workers 2", [spark[0], "--master", "local[2,4]", *spark[1:], str(target)], target, kill="pyspark.daemon"))
+        found.append(run("Spark, workers 2", [spark[0], "--master", "local[2,4]", *spark[1:], str(target)], target, SPARK_WORKER, kill=True))
         # Runs again with some output files removed.
         for path in sorted(target.glob("*.parquet"))[::3]:
             path.unlink()
-        found.append(run("Spark again", [spark[0], "--master", "local[2]", *spark[1:], str(target)], target))
+        found.append(run("Spark again", [spark[0], "--master", "local[2]", *spark[1:], str(target)], target, SPARK_WORKER))
         if any(bits != wanted for bits in found):
             raise SystemExit("not the vectors of one process")
         print(f"{len(found)} runs, the same vectors bit for bit")

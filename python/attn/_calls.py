@@ -292,6 +292,9 @@ def _misfit(op: str, signature: inspect.Signature, given: dict[str, Any]) -> Att
             return error_of(ArgumentError, op, name, _expected(annotation), "a str with lone surrogates")
         if name in _UNSIGNED and isinstance(value, int) and value < 0:
             return error_of(ArgumentError, op, name, "a whole number of at least 0", value)
+        if value is None and isinstance(annotation, str) and "None" not in annotation:
+            expected = "a str, bytes or os.PathLike" if "PathLike" in annotation else _expected(annotation)
+            return error_of(ArgumentError, op, name, expected, "NoneType")
     return None
 
 

@@ -144,6 +144,10 @@ _classes = {each.code: each for each in AttnError.__subclasses__()}
 
 def make_error(code: str, message: str, detail: Detail) -> AttnError:
     """Called by the extension."""
+    op = str(detail.get("op", ""))
+    if "::" in op:  # TextModel::load, in C++
+        detail["op"] = op.replace("::", ".")
+        message = message.replace(op, op.replace("::", "."), 1)
     # errno: the file cannot be read (FORMAT) or written (ARGUMENT).
     if code == "FORMAT" and detail.get("errno") == errno.ENOENT:
         return MissingFileError(message, detail)

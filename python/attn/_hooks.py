@@ -28,13 +28,13 @@ class _Hook(NamedTuple):
 # In the order in which a layer computes them.
 _HOOKS = {
     "hook_resid_pre": _Hook(None, patches="hidden_state"),
-    "attn.hook_q": _Hook("q_proj", heads="split"),
-    "attn.hook_k": _Hook("k_proj", heads="split"),
-    "attn.hook_v": _Hook("v_proj", heads="split"),
+    "attn.hook_q": _Hook("q_proj", heads="split", patches="q_proj"),
+    "attn.hook_k": _Hook("k_proj", heads="split", patches="k_proj"),
+    "attn.hook_v": _Hook("v_proj", heads="split", patches="v_proj"),
     "attn.hook_rot_q": _Hook("q", heads="transpose"),
     "attn.hook_rot_k": _Hook("k", heads="transpose"),
     "attn.hook_attn_scores": _Hook("masked_scores"),
-    "attn.hook_pattern": _Hook("weights"),
+    "attn.hook_pattern": _Hook("weights", patches="weights"),
     "attn.hook_z": _Hook("merged", heads="split", patches="merged"),
     "hook_attn_out": _Hook("output"),
     "hook_resid_mid": _Hook("attn_residual"),
@@ -59,10 +59,10 @@ def _layers(op: str, model: Any) -> int:
 
 
 def _places(op: str, argument: str, name: Any, layers: int) -> list[Place]:
-    """The layers and the hook of a name, which without blocks.N. means all layers."""
+    """The layers and the hook of a name, which without blocks.N. means all layers; a negative N counts from the end."""
     if not isinstance(name, str):
         fail(ArgumentError, op, argument, "the name of a hook", type(name).__name__)
-    found = re.fullmatch(r"(?:blocks\.(\d{1,5})\.)?(.*)", name, re.S)
+    found = re.fullmatch(r"(?:blocks\.(-?\d{1,5})\.)?(.*)", name, re.S)
     assert found is not None
     hook = found[2]
     if hook not in _HOOKS:
@@ -71,9 +71,10 @@ def _places(op: str, argument: str, name: Any, layers: int) -> list[Place]:
         fail(ArgumentError, op, argument, f"one of {', '.join(_HOOKS)}", repr(name), help)
     if found[1] is None:
         return [(layer, hook) for layer in range(layers)]
-    if int(found[1]) >= layers:
-        fail(OutOfRangeError, op, argument, f"a layer from 0 to {layers - 1}", name)
-    return [(int(found[1]), hook)]
+    layer = int(found[1])
+    if not -layers <= layer < layers:
+        fail(OutOfRangeError, op, argument, f"a layer from 0 to {layers - 1}, or from -{layers} to -1", name)
+    return [(layer % layers, hook)]
 
 
 def _ids(op: str, model: TextModel, text: Any) -> NDArray[Any]:
@@ -122,13 +123,14 @@ def trace(model: TextModel, text: str | ArrayLike, names: Iterable[str]) -> dict
     """Returns intermediate results under TransformerLens' hook names, with its shapes, as run_with_cache() does (Nanda & Bloom 2022).
 
     model: a decoder. text: a text, or a one-dimensional array of token ids.
-    names: hook names; without 'blocks.N.' of all layers. After 'blocks.N.' they are 'hook_resid_pre' (1,L,E), 'attn.hook_q' (1,L,H,D) before
-    RoPE, 'attn.hook_k' and 'attn.hook_v' (1,L,Hkv,D), 'attn.hook_rot_q' (1,L,H,D) and 'attn.hook_rot_k' (1,L,Hkv,D) after RoPE,
-    'attn.hook_attn_scores' and 'attn.hook_pattern' (1,H,L,L), 'attn.hook_z' (1,L,H,D), 'hook_attn_out' (1,L,E), 'hook_resid_mid' (1,L,E),
-    'mlp.hook_post' (1,L,F) after the gate, 'hook_mlp_out' (1,L,E) and 'hook_resid_post' (1,L,E).
+    names: hook names; without 'blocks.N.' of all layers; a negative N counts from the end. After 'blocks.N.' they are 'hook_resid_pre'
+    (1,L,E), 'attn.hook_q' (1,L,H,D) before RoPE, 'attn.hook_k' and 'attn.hook_v' (1,L,Hkv,D), 'attn.hook_rot_q' (1,L,H,D) and
+    'attn.hook_rot_k' (1,L,Hkv,D) after RoPE, 'attn.hook_attn_scores' and 'attn.hook_pattern' (1,H,L,L), 'attn.hook_z' (1,L,H,D),
+    'hook_attn_out' (1,L,E), 'hook_resid_mid' (1,L,E), 'mlp.hook_post' (1,L,F) after the gate, 'hook_mlp_out' (1,L,E) and 'hook_resid_post'
+    (1,L,E).
 
-    Returns a dict of arrays by their full names. Raises ArgumentError for an unknown name, OutOfRangeError if a layer does not exist or the
-    text is too long, UnsupportedError for another kind of model.
+    Returns a dict of arrays by their full names, with N from 0. Raises ArgumentError for an unknown name, OutOfRangeError if a layer does
+    not exist or the text is too long, UnsupportedError for another kind of model.
 
     >>> model = attn.TextModel.load("testdata/models/tiny-gpt2")  # untrained weights
     >>> cache = attn.lens.trace(model, "The old man", ["blocks.1.attn.hook_pattern", "hook_resid_post"])
@@ -157,7 +159,8 @@ def run_with_hooks(
 
     model: a decoder. text: a text, or a one-dimensional array of token ids.
     hooks: functions by hook name, as in trace(). A function receives a copy of the value and returns its replacement, or None to leave it as
-    it is. 'hook_resid_pre', 'attn.hook_z' and, except that of the last layer, 'hook_resid_post' can be replaced.
+    it is. 'hook_resid_pre', 'attn.hook_q', 'attn.hook_k', 'attn.hook_v', 'attn.hook_pattern', 'attn.hook_z' and, except that of the last
+    layer, 'hook_resid_post' can be replaced.
 
     Returns the TextModelOutput of the last run, with hidden_states. Raises ArgumentError for an unknown name, UnsupportedError for another
     kind of model or a replacement of another value, ShapeError if a replacement has another shape, DtypeError if it is not made of real
@@ -198,7 +201,7 @@ def run_with_hooks(
             help = "The output of the last layer cannot be replaced" if part else f"Replace the value of one of {known}"
             fail(UnsupportedError, op, name, "None", "an array", help)
         array = _floats(op, name, replacement, value)
-        patches.setdefault(at, {})[part] = array.reshape(*array.shape[:2], -1)
+        patches.setdefault(at, {})[part] = array.reshape(*array.shape[:2], -1) if _HOOKS[hook].heads == "split" else array
         output = run.forward(LayerPatch(layer, **values) for layer, values in patches.items())
     return output
 

@@ -109,19 +109,35 @@ std::vector<LayerPatch> patches_of(const Patches& given, const char* op) {
   return patches;
 }
 
-Typed<"attn.TextModelOutput"> forward(const Model& self, const Ids& input_ids, const MaybeArrayLike& attention_mask,
+using MaybeIds = Typed<"attn.Encoding | numpy.typing.ArrayLike | None">;
+
+/// Ids for given embeddings, of which only the shape counts.
+Ids ids_for(const std::optional<TensorCopy>& embeds, const MaybeIds& given, const char* op) {
+  if (!embeds) {
+    if (given.is_none()) detail::fail(ErrorCode::argument, op, "input_ids", {"an Encoding or token ids"}, {"missing"});
+    return nb::borrow<Ids>(given);
+  }
+  if (!given.is_none()) detail::fail(ErrorCode::argument, op, "inputs_embeds", {"a call without input_ids"}, {"given with input_ids"});
+  if (embeds->shape.rank() != 3) detail::fail(ErrorCode::shape, op, "inputs_embeds", {"(B,L,W)"}, {embeds->shape});
+  return nb::borrow<Ids>(nb::module_::import_("numpy").attr("zeros")(nb::make_tuple(embeds->shape[0], embeds->shape[1]), "int32"));
+}
+
+Typed<"attn.TextModelOutput"> forward(const Model& self, const MaybeIds& input_ids, const MaybeArrayLike& attention_mask,
                                       const MaybeArrayLike& token_type_ids, bool output_attentions, bool output_hidden_states, const MaybeMask& mask,
                                       bool is_causal, const MaybeArrayLike& head_mask, const Patches& patch, const TraceNames& trace,
-                                      const std::optional<std::vector<std::int64_t>>& trace_layers, const LogitsToReturn& output_logits,
-                                      Cache* cache) {
+                                      const std::optional<std::vector<std::int64_t>>& trace_layers, const LogitsToReturn& output_logits, Cache* cache,
+                                      const MaybeArrayLike& inputs_embeds) {
   constexpr const char* kOp = "TextModel";
-  const EncodingTensors<2> inputs = encoding_of(kOp, input_ids, attention_mask, token_type_ids);
+  std::optional<TensorCopy> embeds;
+  if (!inputs_embeds.is_none()) embeds = TensorCopy(Floats(inputs_embeds, kOp, "inputs_embeds"));
+  const EncodingTensors<2> inputs = encoding_of(kOp, ids_for(embeds, input_ids, kOp), attention_mask, token_type_ids);
   TextForwardOptions options{.output_attentions = output_attentions,
                              .output_hidden_states = output_hidden_states,
                              .output_logits = logits_of(output_logits, kOp),
                              .mask = mask_of(mask, kOp, "mask"),
                              .is_causal = is_causal,
-                             .patches = patches_of(patch, kOp)};
+                             .patches = patches_of(patch, kOp),
+                             .inputs_embeds = std::move(embeds)};
   const auto from_start = [count = self.read(kOp, [](const TextModel& model) { return model.num_layers(); })](std::int64_t& layer) {
     if (layer < 0 && layer >= -count) layer += count;
   };
@@ -448,16 +464,26 @@ void define_text_model(nb::module_& module) {
 True)")
       .def(
           "__init__",
-          [](LayerPatch* self, std::int64_t layer, const MaybeArrayLike& hidden_state, const MaybeArrayLike& merged) {
+          [](LayerPatch* self, std::int64_t layer, const MaybeArrayLike& hidden_state, const MaybeArrayLike& merged, const MaybeArrayLike& q_proj,
+             const MaybeArrayLike& k_proj, const MaybeArrayLike& v_proj, const MaybeArrayLike& weights) {
             const auto copy = [](const MaybeArrayLike& given, const char* name) {
               return given.is_none() ? std::nullopt : std::optional(TensorCopy(Floats(given, "LayerPatch", name)));
             };
-            new (self) LayerPatch{.layer = layer, .hidden_state = copy(hidden_state, "hidden_state"), .merged = copy(merged, "merged")};
+            new (self) LayerPatch{.layer = layer,
+                                  .hidden_state = copy(hidden_state, "hidden_state"),
+                                  .merged = copy(merged, "merged"),
+                                  .q_proj = copy(q_proj, "q_proj"),
+                                  .k_proj = copy(k_proj, "k_proj"),
+                                  .v_proj = copy(v_proj, "v_proj"),
+                                  .weights = copy(weights, "weights")};
           },
-          nb::arg("layer"), nb::kw_only(), nb::arg("hidden_state") = nb::none(), nb::arg("merged") = nb::none(),
+          nb::arg("layer"), nb::kw_only(), nb::arg("hidden_state") = nb::none(), nb::arg("merged") = nb::none(), nb::arg("q_proj") = nb::none(),
+          nb::arg("k_proj") = nb::none(), nb::arg("v_proj") = nb::none(), nb::arg("weights") = nb::none(),
           R"(layer: the layer, counted from 0, or from the end if negative.
 hidden_state: (B,L,E), replaces the layer's input.
 merged: (B,L,E), replaces the concatenated results of the heads, before W_O.
+q_proj, k_proj, v_proj: (B,L,H·D), (B,L,Hkv·D) and (B,L,Hkv·D), replace the projected queries, keys and values, before RoPE.
+weights: (B,H,L,L), replaces the attention weights after softmax; not with a cache.
 
 The arrays are copied. The forward raises ShapeError if they do not fit, OutOfRangeError if there is no such layer.
 
@@ -473,6 +499,10 @@ Raises DtypeError for an array that does not hold real numbers.)")
         nb::dict values;
         values["hidden_state"] = copy(self.hidden_state);
         values["merged"] = copy(self.merged);
+        values["q_proj"] = copy(self.q_proj);
+        values["k_proj"] = copy(self.k_proj);
+        values["v_proj"] = copy(self.v_proj);
+        values["weights"] = copy(self.weights);
         return values;
       });
 
@@ -542,10 +572,11 @@ tokenize().
 >>> model.tokenize_words([["A", "warm", "film."]]).words
 [[None, 0, 1, 2, 2, None]])");
   for (const char* name : {"forward", "__call__"})
-    model.def(name, &forward, nb::arg("input_ids"), nb::arg("attention_mask") = nb::none(), nb::arg("token_type_ids") = nb::none(), nb::kw_only(),
-              nb::arg("output_attentions") = false, nb::arg("output_hidden_states") = false, nb::arg("mask") = nb::none(),
+    model.def(name, &forward, nb::arg("input_ids") = nb::none(), nb::arg("attention_mask") = nb::none(), nb::arg("token_type_ids") = nb::none(),
+              nb::kw_only(), nb::arg("output_attentions") = false, nb::arg("output_hidden_states") = false, nb::arg("mask") = nb::none(),
               nb::arg("is_causal") = false, nb::arg("head_mask") = nb::none(), nb::arg("patch") = nb::none(), nb::arg("trace") = false,
               nb::arg("trace_layers") = nb::none(), nb::arg("output_logits") = true, nb::arg("cache") = nb::none(),
+              nb::arg("inputs_embeds") = nb::none(),
               R"(Computes the model on token ids; calling the model does the same.
 
 input_ids: an Encoding, or ids (B,L). A transformers encoding works with model(**encoding), if it has return_tensors='np'.
@@ -560,6 +591,7 @@ patch: a LayerPatch, or a list of them, of different layers or of different valu
 trace: True or names of intermediate results. trace_layers: the traced layers, counted from 0, or from the end if negative; default all.
 output_logits: False for no logits, 'last' for those of each text's last token, (B,1,V).
 cache: a KeyValueCache of earlier tokens, to which the given ones are added.
+inputs_embeds: (B,L,W), instead of input_ids: used in place of rows of the word embeddings. Positions, types and norms are added as for ids.
 
 Returns a TextModelOutput: last_hidden_state (B,L,E), and with a head logits (B,C), or (B,L,C) for heads of tokens.
 
@@ -657,7 +689,7 @@ that no token begins, OutOfRangeError for an overlong text, UnsupportedError as 
 
 >>> mlm = attn.TextModel.load("testdata/models/masks")
 >>> [each.token for each in mlm.fill_mask("She drank a cup of [MASK].", top_k=2)[0]]
-['coffee', 'milk'])");
+['tea', 'coffee'])");
   define_fill_mask(&fill_masks, "Predicts tokens for each mask of several texts.");
   const auto define_answer = [&](auto function, const char* text) {
     model.def("answer", function, nb::arg("question"), nb::arg("context"), nb::kw_only(), nb::arg("top_k") = 1, nb::arg("max_answer_length") = 15,

@@ -1,7 +1,11 @@
 """The module that examples/cluster runs on Ray and Spark, without a cluster (make cluster has one)."""
 
 import argparse
+import os
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +18,7 @@ import pyarrow.dataset as ds  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
 
 sys.path.insert(0, str(testdata.parent / "examples" / "cluster"))
+import check  # noqa: E402
 import corpus  # noqa: E402
 
 MODEL = testdata / "models" / "tiny-bert"
@@ -207,3 +212,28 @@ def test_the_report_counts_failures_by_file(capsys):
     said = capsys.readouterr().out.splitlines()
     assert said[0] == "a.parquet, row 0: the text is null"
     assert said[-2:] == ["and 5 more: 5 in a.parquet", "100 rows in 2 files, 25 of them without a vector"]
+
+
+def test_the_workers_of_a_program_are_measured() -> None:
+    worker = "import time; x = bytearray(100_000_000); t = time.process_time()\nwhile time.process_time() - t < 1: pass\nprint('used', flush=True); time.sleep(60)"
+    program = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {worker!r}, 'ray::MapWorker'])"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as running:
+        workers = check.Workers(running, "'ray::MapWorker'")  # as written in the program only
+        named = check.Workers(running, "ray::MapWorker")
+        workers.start()
+        named.start()
+        assert running.stdout is not None
+        assert running.stdout.readline() == "used\n"
+        time.sleep(2)
+        children = check.children(running.pid)
+        for each in children:
+            os.kill(each, signal.SIGKILL)
+        running.wait()
+        for each in (workers, named):
+            each.over.set()
+            each.join()
+    assert not workers.memory
+    assert list(named.memory) == children
+    assert 95 < next(iter(named.memory.values())) < 200
+    assert 1 <= sum(named.seconds.values()) < 5
+    assert str(named).startswith("workers ")

@@ -185,6 +185,8 @@ def test_types_of_arguments_are_named(sentiment: attn.TextModel) -> None:
         (lambda: attn.write_safetensors({"a": x}, {"a": 3}), "write_safetensors: metadata is dict, expected a dict"),
         (lambda: attn.lens.logit_lens(3, "a"), "logit_lens: model is 3, expected a TextModel"),
         (lambda: attn.TextModel.load(3), "TextModel.load: path is int, expected a str, bytes or os.PathLike"),
+        (lambda: attn.TextModel.load(None), "TextModel.load: path is NoneType, expected a str, bytes or os.PathLike"),
+        (lambda: attn.read_safetensors(None), "read_safetensors: path is NoneType, expected a str, bytes or os.PathLike"),
         (lambda: attn.TextModel.load("a\0b"), "path is a path with a null byte or lone surrogates"),
     ):
         refusal(call, attn.ArgumentError, *parts)
@@ -211,6 +213,7 @@ def test_a_missing_file_is_also_a_file_not_found_error(tmp_path: Path, sentiment
         assert isinstance(error, attn.MissingFileError)
         assert (error.errno, error.detail["errno"]) == (errno.ENOENT, errno.ENOENT)
         assert str(error).startswith(f"{error.detail['op']}: ")
+        assert error.detail["op"] in ("TextModel.load", "read_safetensors")
         assert pickle.loads(pickle.dumps(error)).errno == errno.ENOENT
 
 

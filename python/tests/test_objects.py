@@ -120,7 +120,8 @@ def test_a_copy_of_a_mask_masks_the_same(duplicate: Callable[[Any], Any]) -> Non
 def test_a_copy_of_a_patch_patches_the_same(duplicate: Callable[[Any], Any]) -> None:
     model = attn.TextModel.load(models / "tiny-bert")
     state = numpy.random.default_rng(4).standard_normal((1, 3, 32), numpy.float32)
-    for patch in (attn.LayerPatch(-1, hidden_state=state), attn.LayerPatch(0, merged=state), attn.LayerPatch(1, hidden_state=state, merged=state * 2)):
+    for patch in (attn.LayerPatch(-1, hidden_state=state), attn.LayerPatch(0, merged=state), attn.LayerPatch(1, hidden_state=state, merged=state * 2),
+                  attn.LayerPatch(0, q_proj=state, k_proj=state, v_proj=state), attn.LayerPatch(1, weights=numpy.ones((1, 4, 3, 3)))):
         again = duplicate(patch)
         assert repr(again) == repr(patch)
         expected = model([[1, 2, 3]], patch=patch).last_hidden_state

@@ -509,3 +509,37 @@ def test_negative_layers_count_from_the_end(sentiment: attn.TextModel) -> None:
         sentiment(other, patch=attn.LayerPatch(-3, hidden_state=states[1]))
     with pytest.raises(attn.OutOfRangeError):
         sentiment(inputs, trace=["q"], trace_layers=[-3])
+
+
+@pytest.mark.parametrize("weights", ["float32", "int8"])
+@pytest.mark.parametrize("name", ["tiny-bert", "tiny-roberta", "tiny-albert", "tiny-deberta", "tiny-modernbert", "tiny-gpt2", "tiny-llama", "tiny-gemma-3"])
+def test_given_embeddings_replace_rows_of_the_word_embeddings(name: str, weights: Any) -> None:
+    model = attn.TextModel.load(models / name, weights=weights)
+    ids = [[5, 6, 7, 8], [9, 10, 5, 6]]
+    rows = model.word_embeddings(ids)
+    expected = model(ids)
+    assert numpy.array_equal(model(inputs_embeds=rows).last_hidden_state, expected.last_hidden_state)
+    mixed = rows.copy()
+    mixed[0, 1] = (rows[0, 1] + rows[1, 1]) / 2  # a word halfway between two
+    assert not numpy.allclose(model(inputs_embeds=mixed).last_hidden_state[0], expected.last_hidden_state[0])
+    assert numpy.array_equal(model(inputs_embeds=mixed).last_hidden_state[1], expected.last_hidden_state[1])
+    with pytest.raises(attn.ShapeError, match=r"inputs_embeds has shape \(2,4,\d+\), expected \(2,4,\d+\)"):
+        model(inputs_embeds=rows[..., 1:])
+    with pytest.raises(attn.ShapeError, match=r"inputs_embeds has shape \(4,\d+\), expected \(B,L,W\)"):
+        model(inputs_embeds=rows[0])
+    with pytest.raises(attn.ArgumentError, match="inputs_embeds is given with input_ids, expected a call without input_ids"):
+        model(ids, inputs_embeds=rows)
+    with pytest.raises(attn.ArgumentError, match="input_ids is missing"):
+        model()
+
+
+def test_given_embeddings_follow_padding_and_a_cache() -> None:
+    model = attn.TextModel.load(models / "tiny-llama")
+    ids, mask = [[0, 0, 5, 6, 7], [8, 9, 10, 11, 12]], [[0, 0, 1, 1, 1], [1, 1, 1, 1, 1]]
+    rows = model.word_embeddings(ids)
+    expected = model(ids, mask).last_hidden_state
+    assert numpy.array_equal(model(inputs_embeds=rows, attention_mask=mask).last_hidden_state, expected)
+    cache = model.create_cache(batch_size=2, max_length=5)
+    whole = model([[5, 6, 7, 8, 9]] * 2).last_hidden_state
+    model(inputs_embeds=model.word_embeddings([[5, 6, 7, 8]] * 2), cache=cache)
+    assert numpy.array_equal(model(inputs_embeds=model.word_embeddings([[9]] * 2), cache=cache).last_hidden_state, whole[:, 4:])

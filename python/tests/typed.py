@@ -97,6 +97,8 @@ def tasks(folders: Path) -> None:
     assert_type(attn.lens.run_with_hooks(decoder, [5, 6], {"attn.hook_z": lambda z: z * 2, "hook_mlp_out": lambda _: None}), attn.TextModelOutput)
     patches = [attn.LayerPatch(0, hidden_state=numpy.zeros((1, 2, 24))), attn.LayerPatch(-1, merged=numpy.zeros((1, 2, 24)))]
     assert_type(decoder([[1, 2]], patch=patches).logits, Floats | None)
+    patches.append(attn.LayerPatch(1, q_proj=[[[0.0] * 24]], k_proj=None, v_proj=numpy.zeros((1, 1, 24)), weights=numpy.ones((1, 4, 1, 1))))
+    assert_type(decoder(inputs_embeds=numpy.zeros((1, 2, 24))).last_hidden_state, Floats)
     cache = decoder.create_cache(max_length=8)
     assert_type(decoder([[1, 2]], cache=cache, output_logits="last").logits, Floats | None)
     if qa.task == "question-answering":
