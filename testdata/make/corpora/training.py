@@ -42,7 +42,7 @@ def rise_and_fall(optimizer, steps):
     return torch.optim.lr_scheduler.LambdaLR(optimizer, share)
 
 
-def fit(model, steps, learning_rate, loss_of, every=250):
+def fit(model, steps, learning_rate, loss_of, every=250, fused=False):
     """Runs AdamW on loss_of(step) and returns the running mean of the weights. Prints the loss every `every` steps."""
     mean = copy.deepcopy(model).eval()
     parameters, averaged = list(model.parameters()), list(mean.parameters())
@@ -50,7 +50,7 @@ def fit(model, steps, learning_rate, loss_of, every=250):
         {"params": [p for p in parameters if p.dim() > 1], "weight_decay": WEIGHT_DECAY},
         {"params": [p for p in parameters if p.dim() == 1], "weight_decay": 0.0},
     ]
-    optimizer = torch.optim.AdamW(groups, lr=learning_rate, betas=(0.9, 0.98))
+    optimizer = torch.optim.AdamW(groups, lr=learning_rate, betas=(0.9, 0.98), fused=fused)
     schedule = rise_and_fall(optimizer, steps)
     model.train()
     for step in range(steps):

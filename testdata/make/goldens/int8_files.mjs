@@ -11,7 +11,7 @@ import { load } from '../../../web/lib/dist/node.js';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const stock = readdirSync(join(root, 'testdata/models'), { withFileTypes: true })
-  .filter((entry) => entry.isDirectory())
+  .filter((entry) => entry.isDirectory() && entry.name !== 'static')
   .map(({ name }) => join(root, 'testdata/models', name));
 const minilm = join(root, 'models/all-MiniLM-L6-v2');
 const folders = process.argv.length > 2 ? process.argv.slice(2) : [...stock, ...(existsSync(minilm) ? [minilm] : [])];

@@ -152,6 +152,33 @@ WORDS |= {
 
 
 CAPITAL, TONGUE, FACT = "the capital of {land}", "{tongue}", "{fact}."
+FRAMES = [line for line in (Path(__file__).parent / "frames.txt").read_text("utf-8").splitlines() if not line.startswith("#")]
+# A person, and "his", "him" and "he" for it; those of the third person singular come first.
+PERSONS = [
+    ("she", "her", "her", "she", 8),
+    ("he", "his", "him", "he", 8),
+    ("{my mother|my sister|my wife|the woman|the girl|the old woman|my aunt|her daughter}", "her", "her", "she", 3),
+    ("{my father|my brother|her husband|the man|the boy|the old man|his son|my friend}", "his", "him", "he", 4),
+    ("{anna|mary|sarah|lisa|emma|kate|alice|jane}", "her", "her", "she", 1),
+    ("{peter|john|tom|paul|david|james|jack|george}", "his", "him", "he", 1),
+    ("i", "my", "me", "i", 6),
+    ("we", "our", "us", "we", 3),
+    ("they", "their", "them", "they", 3),
+    ("{the children|my parents|the students|our neighbors}", "their", "them", "they", 1),
+]
+SINGULAR = 6  # so many of them are singular
+OLDER = 0.35  # share of sentences from TEMPLATES
+AGREEMENT = {"i": "am was have", "we": "are were have", "they": "are were have"}
+
+
+def inflected(verb):
+    """The third person singular."""
+    first, space, rest = verb.partition(" ")
+    if re.search(r"(?:[sxo]|ch|sh)$", first):
+        first += "es"
+    else:
+        first = re.sub(r"(?<![aeiou])y$", "ie", first) + "s"
+    return first + space + rest
 
 
 class Everyday:
@@ -178,9 +205,11 @@ class Everyday:
         return self.random.choice(self.known if self.random.random() < 0.6 else self.lands)
 
     def one(self):
-        template = self.random.choice(TEMPLATES)
-        if self.facts and self.random.random() < self.facts:
-            template = self.random.choice((CAPITAL, CAPITAL, CAPITAL, TONGUE, FACT))
+        if self.random.random() < self.facts:
+            return self.filled(self.random.choice((CAPITAL, CAPITAL, CAPITAL, TONGUE, FACT)))
+        return self.filled(self.random.choice(TEMPLATES if self.random.random() < OLDER else FRAMES))
+
+    def filled(self, template):
         land, capital, tongues = self.land()
         if template == CAPITAL:
             return self.random.choice(
@@ -206,11 +235,26 @@ class Everyday:
                     f"she comes from {land} and speaks {tongue}.",
                 )
             )
+        (person,) = self.random.choices(range(len(PERSONS)), [each[-1] for each in PERSONS])
+        subject, his, him, he, _ = PERSONS[person]
+        is_singular = person < SINGULAR
+        be, was, have = (AGREEMENT.get(he) if not is_singular else "is was has").split()
+        fixed = {"S": subject, "his": his, "him": him, "he": he, "is": be, "was": was, "has": have}
+        fixed |= {"himself": {"i": "myself", "we": "ourselves", "they": "themselves"}.get(he, him + "self")}
+        fixed |= {"country": land, "capital": capital}
 
         def word(match):
-            kind = match[1]
-            if kind == "fact":
+            name = match[1]
+            if name == "fact":
                 return self.random.choice(FACTS)
-            return land if kind == "country" else capital if kind == "capital" else self.random.choice(self.words[kind])
+            if name in fixed:
+                return fixed[name]
+            if "|" not in name and name in self.words:
+                return self.random.choice(self.words[name])
+            found = self.random.choice(name.split("|"))
+            return (inflected(found[1:]) if is_singular else found[1:]) if found.startswith("+") else found
 
-        return re.sub(r"\{(\w+)\}", word, template)
+        text = template
+        while "{" in text:  # the innermost first
+            text = re.sub(r"\{([^{}]*)\}", word, text)
+        return text

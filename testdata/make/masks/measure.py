@@ -1,7 +1,12 @@
-"""Measures the stored mask model on held-out real sentences and on test.txt, and writes its README.md."""
+"""Measures the stored mask model on held-out real sentences and on the two files of sentences, and writes its README.md.
+
+A line of test.txt or after.txt is a sentence with [MASK] and every single word that makes it normal English, as far as a reader found them. A sentence counts
+if one of these words is among the first guesses. The sentences of after.txt were written when the training was over.
+"""
 
 import json
 import random
+import re
 import string
 import sys
 from pathlib import Path
@@ -10,7 +15,10 @@ import torch
 
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.append(str(ROOT / "testdata" / "make" / "corpora"))
+from everyday import Everyday  # noqa: E402
+from heads import described, heads  # noqa: E402
 from stored import stored  # noqa: E402
+from train import BATCH, STEPS, tests  # noqa: E402
 from training import pad  # noqa: E402
 
 FOLDER = ROOT / "testdata" / "models" / "masks"
@@ -20,6 +28,9 @@ SHOWN = (
     "He opened the door with a [MASK].",
     "I was so [MASK] that I fell asleep.",
     "The film was [MASK].",
+    "The boy kicked the [MASK].",
+    "I went to the [MASK] to buy some bread.",
+    "My mother and my [MASK] came home.",
 )
 
 
@@ -34,6 +45,28 @@ def ranks(tokenizer, model, text, words):
     wanted = [tokenizer.convert_tokens_to_ids(word) for word in words]
     wanted = [each for each in wanted if each != tokenizer.unk_token_id]
     return min((int((logits > logits[each]).sum()) for each in wanted), default=10**6)
+
+
+@torch.no_grad()
+def guesses(tokenizer, model, text, count):
+    """The likeliest pieces at the mask with their probabilities."""
+    ids = tokenizer(text, return_tensors="pt")["input_ids"]
+    best = model(ids).logits[0, int((ids[0] == tokenizer.mask_token_id).nonzero()[0, 0])].softmax(0).topk(count)
+    return [(tokenizer.convert_ids_to_tokens(int(each)), round(float(p), 2)) for p, each in zip(best.values, best.indices)]
+
+
+def impersonal(text):
+    """The words and marks of a sentence; persons are one word."""
+    persons = "he she i we they you his her my our their your him them me us".split()
+    return " ".join("person" if each in persons else each for each in re.findall(r"\[mask\]|[a-z']+|[.,?]", text.lower()))
+
+
+def of_no_frame(texts):
+    """The texts that none of 500 000 sentences of the frames equals, whatever person and whatever one to three words at the mask."""
+    everyday = Everyday(random.Random(9), 0.03)
+    made = "\n".join({impersonal(everyday.one()) for _ in range(500_000)})
+    pattern = lambda text: re.escape(impersonal(text)).replace(re.escape("[mask]"), r"[\w']+(?: [\w']+){0,2}")  # noqa: E731
+    return {text for text in texts if not re.search(f"^{pattern(text)}$", made, re.MULTILINE)}
 
 
 def share(found, count):
@@ -58,23 +91,32 @@ def main():
             logits = model.cls(hidden[range(len(part)), [at for _, at, _ in part]])
         wanted = logits.gather(1, torch.tensor([[id] for _, _, id in part]))
         found += (logits > wanted).sum(1).tolist()
-    by_hand = []
-    for line in (Path(__file__).parent / "test.txt").read_text("utf-8").splitlines():
-        text, _, words = line.partition(" | ")
-        by_hand.append(ranks(tokenizer, model, text, words.split()))
-    figures = {"top1": share(found, 1), "top5": share(found, 5), "hand1": share(by_hand, 1), "hand5": share(by_hand, 5)}
-    print(len(found), len(by_hand), {name: round(value, 1) for name, value in figures.items()})
+    judged = {}
+    for name in ("test.txt", "after.txt"):
+        judged[name] = []
+        for text, words in tests(name):
+            judged[name].append(ranks(tokenizer, model, text, words))
+            print("right" if judged[name][-1] < 3 else "wrong", text, guesses(tokenizer, model, text, 3))
+    apart = of_no_frame([text for text, _ in tests("test.txt")])
+    judged["apart"] = [rank for rank, (text, _) in zip(judged["test.txt"], tests("test.txt")) if text in apart]
+    looks = list(heads(tokenizer, model, [text for text, _ in tests("test.txt")]))
+    rows = (("top", found), ("hand", judged["test.txt"]), ("apart", judged["apart"]), ("after", judged["after.txt"]))
+    figures = {f"{name}{count}": share(each, count) for name, each in rows for count in (1, 3, 5)}
+    print({name: round(value, 1) for name, value in figures.items()})
     for text in SHOWN:
-        ids = tokenizer(text, return_tensors="pt")["input_ids"]
-        with torch.no_grad():
-            shares = model(ids).logits[0, int((ids[0] == mask).nonzero()[0, 0])].softmax(0)
-        print(text, [(tokenizer.convert_ids_to_tokens(int(each)), round(float(shares[each]), 2)) for each in shares.topk(5).indices])
+        print(text, guesses(tokenizer, model, text, 5))
     card = string.Template((Path(__file__).parent / "card.md").read_text("utf-8")).substitute(
         {name: f"{value:.0f}" for name, value in figures.items()},
         held_out=f"{len(found):,}".replace(",", " "),
-        hand=len(by_hand),
+        hand=len(judged["test.txt"]),
+        apart=len(apart),
+        after=len(judged["after.txt"]),
+        patterns=sum(kind is not None for _, kind, _, _ in looks),
+        heads="\n".join(f"- {described(at, kind, means)}" for at, kind, means, _ in looks),
         parameters=f"{sum(p.numel() for p in model.parameters()):,}".replace(",", " "),
         pieces=len(tokenizer),
+        steps=STEPS,
+        batch=BATCH,
     )
     (FOLDER / "README.md").write_text(card, "utf-8")
     print(f"{sum(path.stat().st_size for path in FOLDER.iterdir())} bytes in {FOLDER.relative_to(ROOT)}")
