@@ -45,8 +45,8 @@ export default defineConfig(
     ignores: [
       ...['**/dist/', '**/node_modules/', 'build/', '.setup/', 'models/', 'examples/', 'benchmarks/', 'web/page/public/'],
       ...['testdata/*', '!testdata/make/'],
-      // Compiled by separate steps, as users would; and Vitest's configuration, which is in no project.
-      ...['tests/packaging/**/*.ts', 'tools/check-embind.ts', 'wasm-tests/node/*.ts'],
+      // Compiled by separate steps, as users would; and tests for Node only, which are in no project.
+      ...['tests/packaging/**/*.ts', 'tools/check-embind.ts', 'wasm-tests/node/*.ts', 'wasm-tests/suites/cache_folder.ts'],
     ],
   },
   { linterOptions: { reportUnusedDisableDirectives: 'error' } },

@@ -19,6 +19,8 @@ const libLayers = {
   args: [],
   platform: ['args/'],
   tokenizer: ['args/', 'platform/'],
+  static: ['args/', 'platform/', 'tokenizer/schema.ts', 'tokenizer/text_tokenizer.ts', 'model/safetensors_header.ts'],
+  cache: ['args/', 'platform/'],
   element: ['search/search.ts', 'worker-web.ts'],
   lens: ['args/', 'platform/', 'tasks/largest.ts'],
   search: ['args/', 'platform/', 'model/safetensors.ts', 'model/safetensors_header.ts'],

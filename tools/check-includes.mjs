@@ -13,6 +13,7 @@ const rules = {
   'attn/kernels': [/^<xsimd\/.+>$/, /^"architectures\.inc"$/],
   'attn/tensor': [/^<xtensor\/.+>$/],
   'attn/parallel': [
+    'attn/tensor/dry_run.hpp',
     'attn/tensor/error.hpp',
     'attn/tensor/float_environment.hpp',
     'attn/tensor/interruption.hpp',

@@ -8,5 +8,6 @@ export const types = {
   '.svg': 'image/svg+xml',
   '.png': 'image/png',
   '.txt': 'text/plain; charset=utf-8',
+  '.woff2': 'font/woff2',
   '.wasm': 'application/wasm',
 };

@@ -28,6 +28,7 @@ export const pagePolicy = ({ scripts = [], styles = [], images = [], framed = fa
     ...common,
     'script-src': [...common['script-src'], ...digests(scripts)],
     'style-src': ["'self'", ...digests(styles)],
+    'font-src': ["'self'"],
     'img-src': ["'self'", ...images],
     'frame-ancestors': framed ? ['*'] : ["'none'"],
   });

@@ -98,4 +98,4 @@ export const bundlers = [
     says: says.program,
     run: commonJs((folder) => bin(folder, 'rollup/dist/bin/rollup', ...rollupProgram)),
   },
-].map((row) => ({ says: says.page, ...row }));
+].map((row) => ({ says: { ...says.page, entries: 'works' }, ...row }));

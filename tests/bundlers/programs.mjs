@@ -111,7 +111,7 @@ const jest =
     write(
       folder,
       'check.cjs',
-      readFileSync(join(folder, 'check.js'), 'utf8').replaceAll(/export async function (\w+)/g, 'exports.$1 = async function $1'),
+      readFileSync(join(folder, 'check.js'), 'utf8').replaceAll(/export (async )?function (\w+)/g, 'exports.$2 = $2;\n$1function $2'),
     );
     write(folder, 'jest.config.json', '{ "transform": {} }');
     await run(folder, process.execPath, ...flags, join(folder, 'node_modules/jest/bin/jest.js'), '--ci');

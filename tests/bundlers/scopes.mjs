@@ -12,7 +12,7 @@ const mapped = (script) =>
   );
 const source = "new URL('/tiny-bert', location).href";
 
-const importMap = page(async (folder) => (write(folder, 'index.html', mapped('<script type="module" src="./page.js"></script>')), folder));
+const importMap = page(async (folder) => (write(folder, 'index.html', mapped('<script type="module" src="./plain.js"></script>')), folder));
 
 const elsewhere =
   (policyFor = () => null) =>

@@ -132,8 +132,9 @@ function documents() {
 /** Creates the folder of each guide: the packed package, installed once and copied, the models, and named files. */
 async function prepare(work, all) {
   mkdirSync(join(work, 'models'));
-  for (const name of ['sentiment', 'entities', 'masks', 'tiny-bert-qa', 'tiny-gpt2'])
+  for (const name of ['sentiment', 'entities', 'masks', 'tiny-bert-qa', 'tiny-gpt2', 'static'])
     symlinkSync(at('testdata/models', name), join(work, 'models', name));
+  symlinkSync(at('testdata/vision/tiny-vit'), join(work, 'models', 'tiny-vit'));
   for (const name of ['all-MiniLM-L6-v2', 'all-MiniLM-L6-v2-int8'])
     if (existsSync(at('models', name))) symlinkSync(at('models', name), join(work, 'models', name));
   const installed = join(work, 'installed');

@@ -38,6 +38,9 @@ function keysRead(path) {
 }
 
 const page = tables();
+/** Keys that only JavaScript reads. */
+const ofImages = page.get('preprocessor_config.json');
+const imageProcessor = read('web/lib/src/model/image_processor.ts');
 const everything = new Map([...page.values()].flatMap((table) => [...table].map(([key, effect]) => [key.replace(/^\w+\./, ''), effect])));
 
 test('each effect begins with one of the words that the page explains', () => {
@@ -57,6 +60,7 @@ test('each key that attn reads is on the page', () => {
       if (!wholes.includes(key)) assert.ok((section === undefined ? everything : page.get(section)).has(key), `${path} reads ${key}`);
     }
   }
+  for (const [, key] of imageProcessor.matchAll(/\b(?:get|flag)\('(\w+)'/g)) assert.ok(ofImages.has(key), `image_processor.ts reads ${key}`);
   // By each way to read a key: as a string, as a constant, through a helper, in a list.
   for (const key of ['model_type', 'rope_theta', 'full_attention', 'low_freq_factor', 'num_bits', 'kv_cache_scheme']) assert.ok(found.has(key), key);
 });
@@ -69,6 +73,10 @@ test('each key that is obeyed, refused or noted is in the code', () => {
   const inPackage = [...globSync('web/lib/src/tokenizer/*.ts'), 'web/lib/src/model/chat_files.ts'].map(read).join('\n');
   for (const [key, effect] of everything) {
     if (effect.startsWith('harmless') || key.includes('*') || ['summary_use_proj', 'chat_template'].includes(key)) continue;
+    if (ofImages.has(key)) {
+      assert.match(imageProcessor, new RegExp(`\\b${key}\\b`));
+      continue;
+    }
     assert.ok(code.includes(`"${key.split('.').at(-1)}"`), `${key} is not in the C++`);
   }
   for (const [key, effect] of page.get('tokenizer_config.json'))

@@ -128,7 +128,9 @@ function withoutExample(file, text) {
 
 before(() => {
   install();
-  symlinkSync(at('testdata/models'), join(consumer, 'models'));
+  mkdirSync(join(consumer, 'models'));
+  for (const folder of ['testdata/models', 'testdata/vision'])
+    for (const name of readdirSync(at(folder))) symlinkSync(at(folder, name), join(consumer, 'models', name));
 });
 
 test('an example whose output differs from the documented output is detected', limit, () => {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { brotliCompressSync } from 'node:zlib';
 import { limit } from '../../wasm-tests/support/node_tests.mjs';
+import { at } from '../../wasm-tests/support/paths.mjs';
 import { checkpoint, filesOf, project } from './consumer.mjs';
 
 const consumer = project('entries');
@@ -138,6 +139,48 @@ export const count: number = chunks[0].tokenCount;
   await consumer.typeCheck('chunk.ts');
 });
 
+test('attn/static is one file with types that imports only the tokenizer', limit, async (t) => {
+  const code = readFileSync(join(consumer.installed, 'dist/static.js'));
+  const size = brotliCompressSync(code).length;
+  t.diagnostic(`${size} bytes of brotli`);
+  assert.ok(size < 9000, `${size} bytes`);
+  assert.deepEqual(code.toString().match(/\bfrom *["'`]\.[^"'`]*["'`]/g), ['from"./tokenizer.js"']);
+  assert.doesNotMatch(code.toString(), /\bimport\s*[(]|WebAssembly\\.|new Worker/, 'it loads nothing else');
+  const folder = at('testdata/models/static/tiny-model2vec');
+  const program = `(async () => {
+  const model = await loadStaticModel(process.argv.at(-1));
+  const { dims, truncated } = model.embed(['a warm film', 'cold soup']);
+  console.log(dims.join(), truncated.join(), model.hiddenSize, model.tokenizer instanceof Tokenizer);
+  const index = await Index.from(model, ['a warm film', 'the soup was cold']);
+  console.log((await index.search('cold soup', { k: 1 }))[0].text);
+  const { pathToFileURL } = process.getBuiltinModule?.('node:url') ?? {};
+  console.log((await loadStaticModel(pathToFileURL(process.argv.at(-1)))).maxLength);
+  for (const source of ['owner/name', {}]) await loadStaticModel(source).catch((error) => console.log(error instanceof AttnError, error.code, error.help));
+})();
+`;
+  const help = '"owner/name" looks like a Hub id: pass hub("owner/name") of attn or the path of a copy';
+  const wanted = `2,16 false,false 16 true\nthe soup was cold\n16\ntrue NETWORK ${help}\ntrue ARGUMENT undefined\n`;
+  const names = { 'attn/search': 'Index', 'attn/static': 'AttnError, loadStaticModel', 'attn/tokenizer': 'Tokenizer' };
+  const entries = Object.entries(names);
+  const imports = entries.map(([entry, list]) => `import { ${list} } from '${entry}';\n`).join('');
+  assert.equal(await consumer.node([consumer.script('static.mjs', imports + program), folder]), wanted);
+  const requires = entries.map(([entry, list]) => `const { ${list} } = require('${entry}');\n`).join('');
+  assert.equal(await consumer.node([consumer.script('static.cjs', requires + program), folder]), wanted);
+  const typed = `import { Index } from 'attn/search';
+import { loadStaticModel, type StaticModel } from 'attn/static';
+const model: StaticModel = await loadStaticModel({ 'model.safetensors': new Uint8Array(), 'tokenizer.json': '' }, { dim: 64 });
+const data: Float32Array = model.embed('a', { normalize: true, maxLength: 9, truncation: false }).data;
+const index: Index = await Index.from(model, ['a']);
+// @ts-expect-error: a static model does not rank
+await index.search('a', { rerank: model });
+// @ts-expect-error: unknown option
+model.embed('a', { pooling: 'mean' });
+export { data };
+`;
+  consumer.script('static.ts', typed);
+  await consumer.typeCheck('static.ts');
+});
+
 test('attn/lens is a self-contained file with types that only the command loads', limit, async (t) => {
   const code = readFileSync(join(consumer.installed, 'dist/lens.js'));
   const size = brotliCompressSync(code).length;
@@ -239,6 +282,8 @@ test('an AttnError is an instance of the AttnError of every entry', limit, async
     'tokenizer.cjs',
     'chunk.js',
     'chunk.cjs',
+    'static.js',
+    'static.cjs',
   ];
   const program = `const errors = [];
 for (const name of ${JSON.stringify(names)}) errors.push((await import(${JSON.stringify(`file://${dist}/`)} + name)).AttnError);

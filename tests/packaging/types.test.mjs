@@ -50,7 +50,7 @@ const additions = {
   ],
   TextModelOutput: ['trace'],
   TextModelGradients: ['trace'],
-  ModelOptions: ['request', 'onProgress'],
+  ModelOptions: ['request', 'onProgress', 'cacheDir'],
 };
 
 /** Types that callers pass in: those of the contract must be usable as the package's. All others are used the other way round. */

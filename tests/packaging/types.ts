@@ -140,6 +140,23 @@ export async function aModelInAWorker(): Promise<number> {
   return (await words.nearest(1, 2)).length + (labels?.length ?? 0) + dims.length;
 }
 
+export async function anImageModel(attn: Package.Attn, either: Package.Attn | Worker.Attn, image: ImageData): Promise<number> {
+  using model: Package.ImageModel = await attn.loadModel<'image'>('model');
+  const inputs: Package.ImageInputs = await model.preprocess([image, { data: new Uint8Array(3), dims: [1, 1, 3] }]);
+  const { attentions, logits } = model.forward(inputs, { outputAttentions: true, outputLogits: false, trace: { layers: [0] } });
+  // @ts-expect-error a text is no image
+  await model.embed('a');
+  // @ts-expect-error an image model has no tokenizer
+  model.tokenize('a');
+  // @ts-expect-error no such kind of model
+  await attn.loadModel<'audio'>('model');
+  const [text, there] = [await either.loadModel('model', { cache: 'none' }), await either.loadModel<'image'>('model')];
+  const [[best]] = await there.classify(image, { topK: 1 });
+  const { dims } = await text.embed(['a']);
+  await there.dispose();
+  return dims.length + (attentions?.length ?? 0) + (logits?.dims.length ?? 0) + (best?.score ?? 0) + inputs.grid[0];
+}
+
 export async function inWorker(): Promise<number> {
   const attn = await loadWorker({ threads: 2 });
   const x: Package.Tensor = { data: new Float32Array(8), dims: [1, 2, 4] };

@@ -52,10 +52,23 @@ export const groups = {
     files: ['model/text_model.ts', 'platform/event_loop.ts'],
     suites: ['text_model', 'aborting', 'model_edits', 'model_folder_files', 'hostile'],
   },
+  images: {
+    folder: lib,
+    files: ['args/images.ts', 'model/image_model.ts', 'model/image_processor.ts'],
+    suites: ['images'],
+  },
   worker: {
     folder: lib,
-    files: ['worker_protocol.ts', 'worker_client.ts', 'worker_server.ts', 'transfer_list.ts', 'remote_model.ts'].map((name) => `worker/${name}`),
-    suites: ['worker', 'text_model', 'aborting', 'model_edits', 'load_model', 'odd_input'],
+    files: [
+      'worker_protocol.ts',
+      'worker_client.ts',
+      'worker_server.ts',
+      'transfer_list.ts',
+      'remote_base.ts',
+      'remote_images.ts',
+      'remote_model.ts',
+    ].map((name) => `worker/${name}`),
+    suites: ['worker', 'text_model', 'aborting', 'model_edits', 'load_model', 'odd_input', 'images'],
   },
   loading: {
     folder: lib,

@@ -72,7 +72,7 @@ export const mutants = [
   { file: 'memory/panels.cpp', find: 'pack_int8_row(row.data(), first, k', put: 'pack_int8_row(row.data(), 0, k', tests: '[layers],[models]' },
   { file: 'ops/positions.cpp', find: 'static_cast<double>(h - lower) + 0.5', put: 'static_cast<double>(h - lower) + 1.5', tests: '[ops]' },
   { file: 'ops/cosine.cpp', find: 'lengths == 0 ? 0.0F : ', put: '', tests: '[layers],[ops]' },
-  { file: 'memory/scratch.cpp', find: 'workspace_->taken_.clear();\n    // A release', put: '// A release', tests: '[scratch]' },
+  { file: 'memory/scratch.cpp', find: 'taken_.clear();\n    // A release', put: '// A release', tests: '[scratch]' },
   // Inputs of attention, and values stored for backward
   { file: 'ops/attention_inputs.cpp', find: 'checked.spec.query_offset = checked.sizes.past;', put: '{}', tests: '[ops]' },
   { file: 'layers/multi_head_attention.cpp', find: 'spec.query_offset = past;', put: '{}', tests: '[layers]' },

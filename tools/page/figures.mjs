@@ -30,7 +30,9 @@ const text = JSON.parse(readFileSync(join(repository, 'testdata/sentiment/films.
 async function shiftOf(page, width) {
   await page.driver.resize(width, 800);
   await page.openFresh();
-  await settled(page);
+  await page.until(() => !!document.getElementById('proof'), 'the story');
+  await page.says(/^Ready/, 'status');
+  await sleep(1500); // for whatever else arrives; scrolling by a script would move things
   return (await shifts(page)).reduce((sum, [value]) => sum + value, 0);
 }
 

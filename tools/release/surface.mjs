@@ -195,7 +195,7 @@ export function pythonSurface(wheel) {
 
 export const typings = (root) =>
   Object.fromEntries(
-    ['attn', 'worker', 'element', 'lens', 'search', 'search-element', 'tokenizer', 'chunk'].map((name) => [
+    ['attn', 'worker', 'element', 'lens', 'search', 'search-element', 'tokenizer', 'chunk', 'static', 'cache'].map((name) => [
       name === 'attn' ? 'attn' : `attn/${name}`,
       join(root, 'web/lib/src', `${name}.d.ts`),
     ]),

@@ -14,6 +14,8 @@ export default defineConfig({
           { find: /^attn\/worker$/, replacement: join(folder, 'dist/worker-web.js') },
           { find: /^attn\/lens$/, replacement: join(folder, 'dist/lens.js') },
           { find: /^attn\/search$/, replacement: join(folder, 'dist/search.js') },
+          { find: /^attn\/static$/, replacement: join(folder, 'dist/static.js') },
+          { find: /^attn\/cache$/, replacement: join(folder, 'dist/cache.js') },
         ]
       : [],
   },

@@ -41,6 +41,7 @@ const suites = {
   int8_files: [],
   tasks: ['variant'],
   decoders: ['variant', 'threads', 'engine'],
+  images: ['variant', 'engine'],
   lens: ['variant'],
   search: ['variant', 'threads', 'engine'],
   sentiment: ['variant', 'engine'],
@@ -50,6 +51,8 @@ const suites = {
   aborting: ['engine'],
   model_folder_files: [],
   kept_models: ['engine'],
+  model_cache: ['engine'],
+  cache_folder: [],
   shards: [],
   gguf: [],
   chat: [],
@@ -58,11 +61,12 @@ const suites = {
   sizes: [],
   tokenizer: ['engine'],
   chunks: ['engine'],
+  static: ['engine'],
   start_worker: [],
 };
 
 /** Suites about what browsers bring of their own: compilers, workers, shared memory, fetching, caches. */
-const ofBrowsers = ['aborting', 'bits', 'kept_models', 'load_model', 'loading', 'threads', 'worker'];
+const ofBrowsers = ['aborting', 'bits', 'kept_models', 'load_model', 'loading', 'model_cache', 'threads', 'worker'];
 
 /** WebKitGTK has no relaxed SIMD; Node 20 has it behind a flag. */
 const bestVariant = { node: 'relaxed', chromium: 'relaxed', firefox: 'relaxed', webkit: 'simd' };
@@ -95,6 +99,8 @@ export function suitesOf({ engine, variant, threads, build }) {
       'search',
       'sizes',
       'kept_models',
+      'model_cache',
+      'cache_folder',
       'aborting',
       'tokenizer',
       'chunks',

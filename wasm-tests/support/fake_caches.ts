@@ -1,4 +1,5 @@
 /** A Cache API and Web Locks for hosts that have none, and a cache whose storage is full. */
+import { type CacheKind, host } from './host.ts';
 
 interface Entry {
   readonly bytes: Uint8Array<ArrayBuffer>;
@@ -13,8 +14,8 @@ class FakeCache {
     this.#room = room;
   }
 
-  async match(url: string): Promise<Response | undefined> {
-    const entry = this.entries.get(url);
+  async match(request: string | Request): Promise<Response | undefined> {
+    const entry = this.entries.get(typeof request === 'string' ? request : request.url);
     return entry && new Response(entry.bytes.slice(), { headers: entry.headers });
   }
 
@@ -71,12 +72,10 @@ function fakeLocks(): LockManager {
   } as unknown as LockManager;
 }
 
-/** The key of a kept file: its URL with a digest of the query instead of the query. */
-export async function keyOf(address: string): Promise<string> {
+/** The key of a cached file. */
+export function keyOf(address: string): string {
   const key = new URL(address);
-  if (key.search === '') return key.href;
-  const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(key.search)));
-  key.search = `attn-query=${Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('')}`;
+  key.search = '';
   return key.href;
 }
 
@@ -97,3 +96,12 @@ export function withCaches<T>(caches: CacheStorage | undefined, body: () => Prom
   const run = () => withGlobal('caches', caches, body);
   return globalThis.navigator?.locks ? run() : withGlobal('navigator', { locks: fakeLocks() }, run);
 }
+
+const ofPages = (storage: CacheStorage): CacheKind => ({ storage, within: (body) => withCaches(storage, body) });
+
+/** Fake caches, those of the host if it has any, and in Node a folder. */
+export const cacheKinds: Readonly<Record<string, () => CacheKind>> = {
+  ...(host.complete && { 'made up': () => ofPages(fakeCaches()) }),
+  ...(typeof caches !== 'undefined' && { 'of the host': () => ofPages(caches) }),
+  ...(host.folderCaches && { 'in a folder': host.folderCaches }),
+};

@@ -4,6 +4,15 @@
  */
 import { load, type Attn, type LoadOptions } from 'attn';
 
+/** A cache that the tests can inspect. */
+export interface CacheKind {
+  readonly storage: CacheStorage;
+  /** Undefined: those of the host. */
+  readonly locks?: Pick<LockManager, 'request'>;
+  /** Runs the body with this cache for loadModel(). */
+  within<T>(body: () => Promise<T>): Promise<T>;
+}
+
 export interface Host {
   readonly engine: string;
   readonly variant: 'simd' | 'relaxed';
@@ -16,6 +25,8 @@ export interface Host {
   /** Both ends of attn/worker run in one thread (node/worker_here.ts). */
   readonly inOneThread?: boolean;
   readonly server: string;
+  /** Only in Node. */
+  readonly folderCaches?: () => CacheKind;
   note(text: string): void;
 }
 

@@ -1,7 +1,7 @@
 /**
  * Serves the checkpoints of testdata/models as /model/HOW/NAME/FILE, where HOW selects the server's behaviour. With
- * NAME `large-…`, 9 MB of metadata precede the weights. With ?run=ID the server records requests, which /asked?run=ID
- * returns; /renew?run=ID&file=FILE changes a file's ETag and date.
+ * NAME `large-…`, 9 MB of metadata precede the weights. Of /model/HOW/run-ID/NAME/FILE the server records requests, which
+ * /asked?run=ID returns; /renew?run=ID&file=FILE changes a file's ETag and date.
  */
 import { readFileSync } from 'node:fs';
 import { join, normalize } from 'node:path';
@@ -31,9 +31,9 @@ const whole = (response, bytes, headers = {}) =>
  * Closes the connection after so many bytes, delayed so that they arrive, because some engines discard data that they
  * have not yet delivered.
  */
-function cut(response, bytes, at, headers = {}, status = 200) {
+function cut(response, bytes, at, headers = {}, status = 200, stalls = false) {
   response.writeHead(status, { 'content-type': 'application/octet-stream', 'content-length': bytes.length, ...headers });
-  response.write(bytes.subarray(0, at), () => setTimeout(() => response.destroy(), 150 + at / 10000));
+  response.write(bytes.subarray(0, at), () => stalls || setTimeout(() => response.destroy(), 150 + at / 10000));
 }
 
 const instead = new Map([
@@ -76,6 +76,8 @@ const odd = {
 /** Servers whose connection breaks: at which parts of the file, and their answers to range requests. */
 const breaking = {
   breaks: { at: [1 / 2], headers: { etag: '"one"' } },
+  // Sends nothing more, but leaves the connection open.
+  stalls: { at: [3 / 4], headers: { etag: '"one"' }, stalls: true },
   'breaks-twice': { at: [1 / 3, 2 / 3], headers: { etag: '"one"' } },
   dated: { at: [1 / 2], headers: { 'last-modified': 'Sat, 21 Nov 2026 12:00:00 GMT' } },
   weak: { at: [1 / 2], headers: { etag: 'W/"one"' } },
@@ -104,7 +106,7 @@ const silentHeads = {
   'hanging-heads': () => {},
 };
 
-function breakingAnswer({ at, headers, again }, request, response, bytes, state) {
+function breakingAnswer({ at, headers, again, stalls }, request, response, bytes, state) {
   const breakAt = at[state.answers++];
   const range = /^bytes=(\d+)-$/.exec(request.headers.range ?? '');
   const validator = headers.etag ?? headers['last-modified'];
@@ -112,7 +114,7 @@ function breakingAnswer({ at, headers, again }, request, response, bytes, state)
   const matches = request.headers['if-range'] === undefined || request.headers['if-range'] === validator;
   if (!range || !matches || again === 'whole') {
     if (!(breakAt < 1)) return whole(response, bytes, headers);
-    return cut(response, bytes, Math.floor(bytes.length * breakAt), headers);
+    return cut(response, bytes, Math.floor(bytes.length * breakAt), headers, 200, stalls);
   }
   if (again === 'of another file' && range) {
     const rest = Buffer.from(bytes.subarray(Number(range[1])));
@@ -142,26 +144,27 @@ export function modelFolders(folder) {
   };
   return (request, response) => {
     const url = new URL(request.url, 'http://localhost');
-    const run = url.searchParams.get('run') ?? '';
+    const ofRun = () => stateOf(url.searchParams.get('run'));
     if (url.pathname === '/asked') {
-      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(stateOf(run).asked));
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(ofRun().asked));
       return true;
     }
     if (url.pathname === '/renew') {
-      const { renewed } = stateOf(run);
+      const { renewed } = ofRun();
       const file = url.searchParams.get('file');
       renewed.set(file, (renewed.get(file) ?? 0) + 1);
       response.writeHead(204).end();
       return true;
     }
-    const match = /^\/model\/([\w-]+)\/([\w-]+)\/([\w./-]+)$/.exec(decodeURIComponent(url.pathname));
+    const match = /^\/model\/([\w-]+)\/(?:run-([\w-]+)\/)?([\w-]+)\/([\w./-]+)$/.exec(decodeURIComponent(url.pathname));
     if (!match) return false;
-    const [, how, name, file] = match;
-    const state = run === '' ? { answers: 0, asked: [], renewed: new Map() } : stateOf(run);
+    const [, how, run, name, file] = match;
+    const state = run === undefined ? { answers: 0, asked: [], renewed: new Map() } : stateOf(run);
     const { method } = request;
     state.asked.push({
       method,
       file,
+      search: url.search,
       range: request.headers.range,
       ifRange: request.headers['if-range'],
       authorization: request.headers.authorization,

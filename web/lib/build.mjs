@@ -141,7 +141,10 @@ const glue = (isPart) => ({
   },
   load(id) {
     if (id === noGlue) return 'export default undefined';
-    return /\battn[\w-]*\.mjs$/.test(id) ? { code: readFileSync(id, 'utf8'), map: { mappings: '' } } : undefined;
+    // Only the separate file is the script of a thread.
+    return /\battn[\w-]*\.mjs$/.test(id)
+      ? { code: readFileSync(id, 'utf8').replace(/globalThis\.self\?\.name\?\.startsWith\([^)]*\)&&\w+\(\);\s*$/, ''), map: { mappings: '' } }
+      : undefined;
   },
 });
 
@@ -168,7 +171,7 @@ function write({ fileName, code, map }) {
 const shared = new RegExp(
   `/src/(${[
     'args/(error|hub|nested|refuse_text|arrays|abort_listeners|caches|signature|options)',
-    'platform/(utf8|abort|event_loop|download|dispose|asset_urls|instance)',
+    'platform/(utf8|abort|event_loop|download|dispose|asset_urls|instance|model_storage)',
     'engine/(native|trace_names|training)',
     'model/safetensors(_header)?',
   ].join('|')})[.]ts$`,
@@ -181,14 +184,17 @@ const alone = {
   lens: 'lens/lens.ts',
   tokenizer: 'tokenizer/text_tokenizer.ts',
   chunk: 'tokenizer/chunk.ts',
+  static: 'static/static_model.ts',
+  cache: 'cache/browser.ts',
 };
 /** The bundler names shared scripts after a module in them, which may be called as such an entry. */
 const chunkName = (extension) => (chunk) => `${chunk.name in alone ? `${chunk.name}_parts` : chunk.name}.${extension}`;
 
-/** attn/search shares code with the entries that it is used with. */
+/** attn/search, and in Node attn/cache, share code with the entries that they are used with. */
 const inputs = (...names) => ({
   ...Object.fromEntries(names.map((name) => [name, join(here, 'src', `${name}.ts`)])),
   search: join(here, 'src', 'search', 'search.ts'),
+  'cache-node': join(here, 'src', 'cache', 'node.ts'),
 });
 
 /** Entries with shared code in a few files: without a bundler a page would discover nested imports one by one. */
@@ -272,12 +278,13 @@ const entries = (files) => ({
 });
 
 async function bundleAlone(name, source) {
-  const plugins = [entries({ '../worker-web.js': 'worker-web', '../search/search.js': 'search' })];
+  const plugins = [entries({ '../worker-web.js': 'worker-web', '../search/search.js': 'search', '../tokenizer/text_tokenizer.js': 'tokenizer' })];
   const bundled = await rolldown({ ...common, input: { [name]: join(here, 'src', source) }, plugins });
   const { output } = await bundled.generate({ ...format, dir: out, entryFileNames: '[name].js' });
   write(output[0]);
+  if (name === 'cache') return; // hosts that require() have cache-node.cjs
   const required = await bundled.generate({ format: 'cjs', minify, entryFileNames: '[name].cjs' });
-  writeFileSync(join(out, `${name}.cjs`), breakLines(required.output[0].code));
+  writeFileSync(join(out, `${name}.cjs`), breakLines(required.output[0].code.replace(/(?<=\.\/tokenizer\.)js\b/g, 'cjs')));
 }
 
 await bundle();

@@ -1,4 +1,4 @@
-async function attempt(part) {
+export async function attempt(part) {
   try {
     return (await part()) ?? 'works';
   } catch (error) {
@@ -6,7 +6,7 @@ async function attempt(part) {
   }
 }
 
-function assert(condition, what) {
+export function assert(condition, what) {
   if (!condition) throw new Error(`wrong: ${what}`);
 }
 

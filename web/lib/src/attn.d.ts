@@ -24,6 +24,7 @@
 
 import type { BackwardResult, Gradients, ModelGradients } from './gradients.js';
 import type { AbortSignal, Blob, Bytes, Fetch, Response, URL, WebAssemblyModule } from './host.js';
+import type { Image, ImageClassifyOptions, ImageEmbedOptions, ImageInputs } from './images.js';
 import type { ClassifyOptions, EmbedOptions, KeyValueCache, TextTasks } from './tasks.js';
 import type {
   Activation,
@@ -41,6 +42,7 @@ import type {
   TraceName,
 } from './types.js';
 
+export type { Image, ImageClassifyOptions, ImageEmbedOptions, ImageInputs } from './images.js';
 export type {
   BackwardResult,
   FineTuneExample,
@@ -616,13 +618,14 @@ export interface Attn extends Gradients {
   writeSafetensors(tensors: StateDict, metadata?: Readonly<Record<string, string>>): Bytes;
 
   /**
-   * Loads a text model from a Hugging Face model folder, with the sentence-transformers files if there are any, or from
-   * a GGUF file of a language model.
+   * Loads a model from a Hugging Face model folder, with the sentence-transformers files if there are any, or from a
+   * GGUF file of a language model.
    *
    * Families: BERT, ModernBERT, GPT-2, Llama, Qwen and more, with or without a head ({@link TextTasks.task}); the guide
-   * "Which model" lists them. Weights (F32, F16, BF16) are copied into the module while they arrive; no copy of the
-   * file is kept.
+   * "Which model" lists them. A folder of ViT, DeiT or DINOv2 gives an {@link ImageModel}. Weights (F32, F16, BF16) are
+   * copied into the module while they arrive; no copy of the file is kept.
    *
+   * @typeParam Kind `'image'` if the folder has an image model; only TypeScript needs it
    * @param source a folder or its files, see {@link ModelSource}
    * @param options see {@link ModelOptions}
    * @throws {AttnError} `NETWORK` if a file cannot be fetched or read
@@ -642,9 +645,12 @@ export interface Attn extends Gradients {
    * const model = await attn.loadModel('models/sentiment'); // a folder: its URL or, in Node, its path
    * const [[{ label }]] = await model.classify('What a wonderful film!');
    * console.log(label); // positive
+   *
+   * const vit = await attn.loadModel<'image'>('models/tiny-vit');
+   * console.log(vit.task); // image-classification
    * ```
    */
-  loadModel(source: ModelSource, options?: ModelOptions): Promise<TextModel>;
+  loadModel<Kind extends keyof ModelKinds = 'text'>(source: ModelSource, options?: ModelOptions): Promise<ModelKinds[Kind]>;
 
   /**
    * Frees the instance with all its modules and models, and ends its threads. Later calls of `dispose` do nothing; any
@@ -1140,22 +1146,27 @@ export interface ModelOptions {
    */
   request?: { headers?: Readonly<Record<string, string>> | undefined; credentials?: 'omit' | 'same-origin' | 'include' | undefined } | undefined;
   /**
-   * Use of the Cache API:
+   * Use of the Cache API, or in Node of `cacheDir`:
    *
-   * - `'default'` stores the files in the cache `attn-models` under their URL once the model has loaded; a page may
-   *   list and delete them. A query, which may contain a token, is replaced by `attn-query=` and its SHA-256. The next
-   *   load sends a HEAD request per file to check whether the ETag, or else Last-Modified, has changed, and then
-   *   downloads all files again. Without an answer within 3 seconds it uses the cached files. Files with a `sha256` are
-   *   not checked.
+   * - `'default'` stores the files in the cache `attn-models` under their URL once the model has loaded; `attn/cache`
+   *   lists and deletes them. The query, which may be a signature or a token, is not part of the key. The next load
+   *   sends a HEAD request per file to check whether the ETag, or else Last-Modified, has changed, and then downloads
+   *   all files again. Without an answer within 3 seconds it uses the cached files. Files with a `sha256` are not
+   *   checked.
    * - `'reload'` downloads all files, bypassing the browser's own cache, and replaces the cached ones.
-   * - `'none'` neither reads nor writes the cache.
+   * - `'none'` neither reads nor writes the cache. Use it if a server chooses the model by the query.
    *
    * An interrupted download is stored in `attn-models-parts`; the next load continues it with a Range request if the
    * file is unchanged and the answer has a Content-Range, which a server of another origin must expose. Of several
-   * simultaneous loads of one folder, in any tab, one downloads and the others wait for it. Weights in several files
-   * are cached and resumed as one.
+   * simultaneous loads of one folder, in any tab or process, one downloads and the others wait for it. Weights in
+   * several files are cached and resumed as one.
    */
   cache?: 'default' | 'none' | 'reload' | undefined;
+  /**
+   * In Node, the folder for downloaded files, which is created if necessary. Default the environment variable
+   * `ATTN_CACHE_DIR`; without either nothing is stored. In a browser it is an `ENVIRONMENT` error.
+   */
+  cacheDir?: string | undefined;
   /**
    * Hex SHA-256 digests by file name. A missing file or another digest is a `FORMAT` error, and nothing is cached; a
    * file that attn never reads is an `ARGUMENT` error.
@@ -1608,6 +1619,182 @@ export interface TextModel extends ModelGradients, TextTasks {
    */
   dispose(): void;
   /** Calls {@link TextModel.dispose}. */
+  [Symbol.dispose](): void;
+}
+
+/** Models by the type argument of {@link Attn.loadModel}. */
+export interface ModelKinds {
+  text: TextModel;
+  image: ImageModel;
+}
+
+/** Options of {@link ImageModel.forward}. */
+export type ImageForwardOptions = Pick<TextForwardOptions, 'outputAttentions' | 'outputHiddenStates' | 'headMask' | 'patch' | 'trace'> & {
+  /** Computes the logits. Default true. */
+  outputLogits?: boolean | undefined;
+};
+
+/**
+ * A Vision Transformer (ViT, DeiT, DINOv2), made by {@link Attn.loadModel} from a folder with config.json,
+ * preprocessor_config.json and model.safetensors. It is freed with its instance.
+ *
+ * @example
+ * ```ts
+ * import { load } from 'attn';
+ *
+ * const attn = await load();
+ * const model = await attn.loadModel<'image'>('models/tiny-vit'); // untrained weights
+ * const image = { data: new Uint8Array(40 * 30 * 3).fill(128), width: 40, height: 30 };
+ * const inputs = await model.preprocess(image);
+ * const { attentions } = model.forward(inputs, { outputAttentions: true });
+ * console.log(inputs.grid, attentions![0].dims); // [ 4, 4 ] [ 1, 4, 17, 17 ]
+ * ```
+ */
+export interface ImageModel {
+  /** Contents of config.json, frozen. */
+  readonly config: Readonly<Record<string, unknown>>;
+  /** Labels in the order of the logits; `undefined` if there is no head. */
+  readonly labels: readonly string[];
+  /** `'embedding'` if there is no head. */
+  readonly task: 'embedding' | 'image-classification';
+  /** Settings in the files that have no effect. */
+  readonly notes: readonly string[];
+  /** `'int8'` after loading with these weights. The patch embedding stays float32. */
+  readonly weights: 'float32' | 'int8';
+
+  /**
+   * Resizes as PIL does, crops the centre, rescales and normalizes, all as preprocessor_config.json specifies. All
+   * images must have the same size afterwards.
+   *
+   * @param images one image or an Array of images
+   * @param options `signal` rejects with `ABORTED`
+   * @returns pixel values (B,3,height,width) and the grid of patches
+   * @throws {AttnError} `SHAPE` if an image has no pixels, or its data another number of bytes
+   * @throws {AttnError} `FORMAT` if the folder has no preprocessor_config.json
+   * @throws {AttnError} `ENVIRONMENT` for a Blob or an ImageBitmap if the host cannot decode it, as in Node
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const model = await attn.loadModel<'image'>('models/tiny-vit');
+   * const white = { data: new Uint8Array(3).fill(255), dims: [1, 1, 3] as const };
+   * const { pixelValues } = await model.preprocess(white);
+   * console.log(pixelValues.dims, pixelValues.data[0]); // [ 1, 3, 32, 32 ] 1
+   * ```
+   */
+  preprocess(images: Image | readonly Image[], options?: { signal?: AbortSignal | undefined }): Promise<ImageInputs>;
+
+  /**
+   * Computes the model. Tokens are [CLS], DeiT's distillation token, the registers of DINOv2, and the patches row by
+   * row. For images of another size than the model was trained with, the positions are interpolated (bicubic), as
+   * transformers does.
+   *
+   * @param inputs result of {@link ImageModel.preprocess}, or any pixel values (B,channels,height,width)
+   * @param options see {@link ImageForwardOptions}
+   * @throws {AttnError} `SHAPE` if pixelValues have another rank or number of channels, or less than a patch
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const model = await attn.loadModel<'image'>('models/tiny-vit');
+   * const pixelValues = { data: new Float32Array(3 * 40 * 48), dims: [1, 3, 40, 48] };
+   * const { lastHiddenState, logits } = model.forward({ pixelValues });
+   * console.log(lastHiddenState.dims, logits?.dims); // [ 1, 31, 32 ] [ 1, 5 ]
+   * ```
+   */
+  forward(inputs: Pick<ImageInputs, 'pixelValues'>, options?: ImageForwardOptions): TextModelOutput;
+
+  /**
+   * Computes a vector for each image.
+   *
+   * @param images one image or an Array of images
+   * @param options see {@link ImageEmbedOptions}
+   * @returns (B,E), or (B,pooler_output_size) with the pooler
+   * @throws {AttnError} those of {@link ImageModel.preprocess}
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const model = await attn.loadModel<'image'>('models/tiny-vit');
+   * const image = { data: new Uint8Array(40 * 30 * 3), width: 40, height: 30 };
+   * console.log((await model.embed([image, image], { normalize: true })).dims); // [ 2, 32 ]
+   * ```
+   */
+  embed(images: Image | readonly Image[], options?: ImageEmbedOptions): Promise<Tensor>;
+
+  /**
+   * Returns the labels of each image with their probabilities, most probable first.
+   *
+   * @param images one image or an Array of images
+   * @param options see {@link ImageClassifyOptions}
+   * @throws {AttnError} `UNSUPPORTED` if the model has no head
+   * @throws {AttnError} those of {@link ImageModel.preprocess}
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const model = await attn.loadModel<'image'>('models/tiny-vit');
+   * const image = { data: new Uint8Array(40 * 30 * 3), width: 40, height: 30 };
+   * const [best] = await model.classify(image, { topK: 1 });
+   * console.log(best.length, model.labels); // 1 [ 'ant', 'bee', 'cat', 'dog', 'emu' ]
+   * ```
+   */
+  classify(images: Image | readonly Image[], options?: ImageClassifyOptions): Promise<{ label: string; score: number }[][]>;
+
+  /**
+   * Returns the shapes of the weights by their names in the checkpoint.
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const model = await attn.loadModel<'image'>('models/tiny-vit');
+   * console.log(model.parameterShapes().get('vit.embeddings.cls_token')); // [ 1, 1, 32 ]
+   * ```
+   */
+  parameterShapes(): ReadonlyMap<string, readonly number[]>;
+  /**
+   * Returns the weights by their names in the checkpoint, as float32.
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const model = await attn.loadModel<'image'>('models/tiny-vit');
+   * console.log(model.stateDict().get('classifier.bias')?.data.length); // 5
+   * ```
+   */
+  stateDict(): Map<string, Tensor>;
+
+  /**
+   * Frees the model. Later calls of `dispose` do nothing; any other use throws `DISPOSED`.
+   *
+   * @example
+   * ```ts
+   * import { load } from 'attn';
+   *
+   * const attn = await load();
+   * const model = await attn.loadModel<'image'>('models/tiny-vit');
+   * model.dispose();
+   * try {
+   *   model.parameterShapes();
+   * } catch (error) {
+   *   console.log((error as Error).message); // parameterShapes: this model was disposed of
+   * }
+   * ```
+   */
+  dispose(): void;
+  /** Calls {@link ImageModel.dispose}. */
   [Symbol.dispose](): void;
 }
 

@@ -6,6 +6,7 @@ type Instance<Name extends string> = typeof globalThis extends { readonly [name 
 
 export type AbortSignal = Instance<'AbortSignal'>;
 export type Blob = Instance<'Blob'>;
+export type ImageBitmap = Instance<'ImageBitmap'>;
 export type Response = Instance<'Response'>;
 export type URL = Instance<'URL'>;
 export type Fetch = typeof globalThis extends { readonly fetch: infer T } ? T : never;

@@ -18,4 +18,5 @@ export const load: typeof Contract.load = loader({
   shards: () => import('./model/shards.js'),
   gguf: () => import('./model/gguf/gguf.js'),
   ggufParts: () => import('./model/gguf/gguf_parts.js'),
+  images: () => import('./model/image_model.js'),
 });

@@ -1,7 +1,7 @@
 /// <reference lib="esnext.disposable" />
 /**
- * `attn/search`: semantic search over texts with the vectors of a model of `attn` or `attn/worker`. It is a separate
- * file, which a page loads only if it imports it.
+ * `attn/search`: semantic search over texts with the vectors of a model of `attn`, `attn/worker` or `attn/static`. It is
+ * a separate file, which a page loads only if it imports it.
  *
  * @example
  * ```ts
@@ -18,13 +18,15 @@
  */
 import type { BatchOptions, TextModel } from './attn.js';
 import type { AbortSignal, Bytes } from './host.js';
+import type { StaticModel } from './static.js';
 import type { TextModel as WorkerTextModel } from './worker.js';
 
 export { AttnError } from './attn.js';
 export type { BatchOptions, ErrorCode, TextModel } from './attn.js';
+export type { StaticModel } from './static.js';
 
-/** A model of `attn` or of `attn/worker`. */
-export type SearchModel = TextModel | WorkerTextModel;
+/** A model of `attn`, `attn/worker` or `attn/static`. */
+export type SearchModel = TextModel | WorkerTextModel | StaticModel;
 
 /** A text to be found, with any further members, such as a title or a URL. */
 export interface SearchDocument {
@@ -79,7 +81,7 @@ export interface SearchOptions {
    * A cross-encoder: its `rank` reads the query together with each candidate, and its scores
    * order the hits. Slower and more accurate than vectors. Default none.
    */
-  rerank?: SearchModel | undefined;
+  rerank?: TextModel | WorkerTextModel | undefined;
   /** Number of texts of each ranking that are merged, and of texts that are reranked; at least `k`. Default 50. */
   candidates?: number | undefined;
   /** Ends the search with `ABORTED`. */
@@ -119,7 +121,8 @@ export interface Explanation {
  * Texts that can be searched by meaning, made by {@link Index.from}.
  *
  * A search compares the query with every text (exact search); the model's instance computes it, with its threads and in
- * its memory. Calls may overlap: a search sees the documents of the additions and removals that have ended.
+ * its memory. A model of `attn/static` has no instance: its index needs no WebAssembly, and `batchSize` and `priority`
+ * have no effect. Calls may overlap: a search sees the documents of the additions and removals that have ended.
  */
 export class Index {
   private constructor();

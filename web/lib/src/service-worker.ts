@@ -6,6 +6,7 @@ import * as models from './model/load_model.js';
 import * as lazyTasks from './model/lazy_tasks.js';
 import * as gguf from './model/gguf/gguf.js';
 import * as ggufParts from './model/gguf/gguf_parts.js';
+import * as images from './model/image_model.js';
 import * as chat from './model/chat.js';
 import * as shards from './model/shards.js';
 import { web } from './load/web.js';
@@ -21,4 +22,5 @@ export const load: typeof Contract.load = loader({
   shards: async () => shards,
   gguf: async () => gguf,
   ggufParts: async () => ggufParts,
+  images: async () => images,
 });

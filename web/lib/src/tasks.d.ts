@@ -4,7 +4,14 @@ import type { AbortSignal } from './host.js';
 
 /** Task of a checkpoint's head, by the Hugging Face names. */
 export type Task =
-  'embedding' | 'text-classification' | 'token-classification' | 'fill-mask' | 'question-answering' | 'multiple-choice' | 'text-generation';
+  | 'embedding'
+  | 'text-classification'
+  | 'token-classification'
+  | 'fill-mask'
+  | 'question-answering'
+  | 'multiple-choice'
+  | 'text-generation'
+  | 'image-classification';
 
 /** A named entity in a text. */
 export interface Entity {
@@ -392,7 +399,7 @@ export interface TextTasks {
    * const attn = await load();
    * const model = await attn.loadModel('models/masks');
    * const [[best]] = await model.fillMask('the film was [MASK].');
-   * console.log(best.token, '|', best.text); // exciting | the film was exciting.
+   * console.log(best.token, '|', best.text); // funny | the film was funny.
    * ```
    */
   fillMask(texts: string, options?: FillMaskOptions): Promise<FilledMask[][]>;
@@ -407,7 +414,7 @@ export interface TextTasks {
    * const model = await attn.loadModel('models/masks');
    * const results = await model.fillMask(['the film was [MASK].', 'it was a [MASK] film.'], { topK: 1 });
    * for (const [[{ text }]] of results) console.log(text);
-   * // the film was exciting.
+   * // the film was funny.
    * // it was a good film.
    * ```
    */

@@ -11,6 +11,7 @@ import * as models from './model/load_model.js';
 import * as lazyTasks from './model/lazy_tasks.js';
 import * as gguf from './model/gguf/gguf.js';
 import * as ggufParts from './model/gguf/gguf_parts.js';
+import * as images from './model/image_model.js';
 import * as shards from './model/shards.js';
 import { threads } from './load/thread.js';
 import { web } from './load/web.js';
@@ -25,5 +26,6 @@ const load = loader({
   shards: async () => shards,
   gguf: async () => gguf,
   ggufParts: async () => ggufParts,
+  images: async () => images,
 });
 serve(load, async () => models, globalThis as unknown as Endpoint);

@@ -55,6 +55,11 @@ export type {
   FineTuneResult,
   GeneratedText,
   GenerateOptions,
+  Image,
+  ImageClassifyOptions,
+  ImageEmbedOptions,
+  ImageForwardOptions,
+  ImageInputs,
   Int8Tensor,
   LanguageExample,
   LayerPatch,
@@ -114,6 +119,15 @@ type OptimizerClass<T> = T extends new (modules: never, options?: infer O) => un
 
 /** {@link Direct.KeyValueCache | KeyValueCache} in a worker. */
 export type KeyValueCache = Promisified<Direct.KeyValueCache> & AsyncDisposable;
+
+/** {@link Direct.ImageModel | ImageModel} in a worker. */
+export type ImageModel = Promisified<Direct.ImageModel> & AsyncDisposable;
+
+/** Models in a worker by the type argument of `loadModel`. */
+export interface ModelKinds {
+  text: TextModel;
+  image: ImageModel;
+}
 
 /** {@link Direct.TextModel | TextModel} in a worker. */
 export type TextModel = Omit<Promisified<Direct.TextModel>, 'wordEmbeddings' | 'fillMask' | 'answer' | 'createCache' | 'forward'> &
@@ -194,10 +208,11 @@ export type Attn = Omit<Promisified<Direct.Attn>, 'loadModel' | 'SGD' | 'Adam' |
      */
     clipGradNorm(modules: readonly Module[], maxNorm: number): Promise<number>;
     /**
-     * Loads a text model in the worker; see {@link Direct.Attn.loadModel | `loadModel` of attn}. A relative URL is
+     * Loads a model in the worker; see {@link Direct.Attn.loadModel | `loadModel` of attn}. A relative URL is
      * relative to the page. The worker reads Blobs and Files itself; bytes are copied unless they are marked by
      * {@link transfer}.
      *
+     * @typeParam Kind `'image'` if the folder has an image model; only TypeScript needs it
      * @param source a URL or path, or the files by name
      * @param options see {@link ModelOptions}, without `fetch`
      * @throws {AttnError} `ARGUMENT` for the option `fetch`, because a function cannot be sent to a worker
@@ -210,9 +225,15 @@ export type Attn = Omit<Promisified<Direct.Attn>, 'loadModel' | 'SGD' | 'Adam' |
      * const model = await attn.loadModel('models/sentiment');
      * const [[best]] = await model.classify('What a wonderful film!');
      * console.log(best.label); // positive
+     *
+     * const vit = await attn.loadModel<'image'>('models/tiny-vit');
+     * console.log(await vit.task); // image-classification
      * ```
      */
-    loadModel(source: Direct.ModelSource, options?: Omit<Direct.ModelOptions, 'fetch'>): Promise<TextModel>;
+    loadModel<Kind extends keyof ModelKinds = 'text'>(
+      source: Direct.ModelSource,
+      options?: Omit<Direct.ModelOptions, 'fetch'>,
+    ): Promise<ModelKinds[Kind]>;
     /**
      * Ends the worker immediately; pending calls reject with `ABORTED`. `dispose()` lets earlier calls finish, except
      * `loadModel`, which rejects with `DISPOSED`.

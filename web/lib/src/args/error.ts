@@ -92,6 +92,16 @@ export function isAttnError(thrown: unknown): thrown is AttnError {
   }
 }
 
+/** Names the caller's operation in errors of an inner one. */
+export function asOperation<T>(op: string, run: () => T): T {
+  try {
+    return run();
+  } catch (error) {
+    if (!(error instanceof AttnError)) throw error;
+    throw new AttnError(error.code, error.message.replace(/^\w+:/, `${op}:`), { ...error.detail, op }, { cause: error.cause });
+  }
+}
+
 /** Wraps an exception of a getter, Proxy or conversion. */
 export function unreadable(op: string, argument: string, cause: unknown): AttnError {
   if (isAttnError(cause)) return cause;

@@ -4,7 +4,7 @@ import { elements, isPlainObject, readBytes, readTokenMask } from './arrays.js';
 import { AttnError, describe, errorWithHelp, fail, hint, reading } from './error.js';
 import { type ExportKind, exportKinds } from './export_kinds.js';
 import { hubId } from './hub.js';
-import { readCallback, readSignal } from './options.js';
+import { readCacheDir, readCallback, readSignal } from './options.js';
 import { choice, readLeaves, readMembers, type Leaf, type Signature, whole } from './signature.js';
 import { type Aggregation, aggregations } from './aggregation.js';
 
@@ -24,6 +24,7 @@ export const fileNames: readonly string[] = [
   'config_sentence_transformers.json',
   'generation_config.json',
   'chat_template.jinja',
+  'preprocessor_config.json',
 ];
 export type FileName = string;
 
@@ -81,6 +82,7 @@ export function withAdvice(error: unknown, source: Source): unknown {
 export interface CheckedModelOptions {
   readonly fetch: ModelOptions['fetch'];
   readonly cache: (typeof cacheModes)[number];
+  readonly cacheDir: string | undefined;
   readonly weights: (typeof weightKinds)[number];
   /** Lowercase digest by file. */
   readonly sha256: ReadonlyMap<string, string>;
@@ -92,8 +94,17 @@ export interface CheckedModelOptions {
 export const readModelOptions = (value: unknown): CheckedModelOptions => reading(op, 'options', () => modelOptions(value));
 
 function modelOptions(value: unknown): CheckedModelOptions {
-  const names = ['fetch', 'cache', 'weights', 'sha256', 'request', 'signal', 'onProgress'] as const satisfies readonly (keyof ModelOptions)[];
-  const [fetch, cache, weights, sha256, request, signal, onProgress] = value === undefined ? [] : readMembers(op, 'options', value, names);
+  const names = [
+    'fetch',
+    'cache',
+    'cacheDir',
+    'weights',
+    'sha256',
+    'request',
+    'signal',
+    'onProgress',
+  ] as const satisfies readonly (keyof ModelOptions)[];
+  const [fetch, cache, cacheDir, weights, sha256, request, signal, onProgress] = value === undefined ? [] : readMembers(op, 'options', value, names);
   const digests = new Map<string, string>();
   if (sha256 !== undefined) {
     if (!isPlainObject(sha256)) fail('ARGUMENT', op, 'sha256', describe(sha256), 'an object of hex digests by file name');
@@ -115,6 +126,7 @@ function modelOptions(value: unknown): CheckedModelOptions {
   return {
     fetch: readCallback(op, 'fetch', fetch) as ModelOptions['fetch'],
     cache: cache === undefined ? 'default' : cacheModes[choice(op, 'cache', cache, cacheModes)]!,
+    cacheDir: readCacheDir(op, cacheDir),
     weights: weights === undefined ? 'auto' : weightKinds[choice(op, 'weights', weights, weightKinds)]!,
     sha256: digests,
     request: requestOf(request),

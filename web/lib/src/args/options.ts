@@ -48,6 +48,11 @@ export function readCallback(op: string, name: string, value: unknown): unknown 
   return value;
 }
 
+export function readCacheDir(op: string, value: unknown): string | undefined {
+  if (value !== undefined && (typeof value !== 'string' || value === '')) fail('ARGUMENT', op, 'cacheDir', describe(value), 'the path of a folder');
+  return value as string | undefined;
+}
+
 /** Turns an exception of a callback into ARGUMENT. */
 export function tell<P>(op: string, callback: ((value: P) => void) | undefined, value: P, argument = 'onProgress'): void {
   try {

@@ -1,4 +1,4 @@
-/** What the elements share. */
+/** Shared code of the elements. */
 
 /** Without a DOM the module can still be imported. */
 export const Base = (globalThis as { HTMLElement?: typeof HTMLElement }).HTMLElement ?? (function () {} as unknown as typeof HTMLElement);

@@ -94,7 +94,7 @@ const engines = new WeakMap<Attn, Engine>();
 
 export const engineOf = (attn: Attn): Engine => engines.get(attn)!;
 
-interface Parts extends Runtime, Pick<Platform, 'models' | 'lazyTasks' | 'shards' | 'gguf' | 'ggufParts'> {
+interface Parts extends Runtime, Pick<Platform, 'models' | 'lazyTasks' | 'shards' | 'gguf' | 'ggufParts' | 'images'> {
   readonly chat: Platform['chat'] | undefined;
   readonly disk: Platform['disk'] | undefined;
 }
@@ -123,6 +123,7 @@ export function createInstance(runtime: Parts): Attn {
     shards: () => runtime.shards().catch(scriptsFailed),
     gguf: () => runtime.gguf().catch(scriptsFailed),
     ggufParts: () => runtime.ggufParts().catch(scriptsFailed),
+    images: () => runtime.images().catch(scriptsFailed),
     forgotten,
     adopt(name, handle, owner) {
       const adopted = new Adopted(handle, owner);

@@ -244,8 +244,8 @@ async function instantiate(platform: Platform, opened: Opened, threads: number, 
   try {
     const started = await start(platform, opened, threads, options.maximumMemory);
     try {
-      const { models, lazyTasks, chat, shards, gguf, ggufParts, disk } = platform;
-      const parts = { models, lazyTasks, chat, shards, gguf, ggufParts, disk };
+      const { models, lazyTasks, chat, shards, gguf, ggufParts, images, disk } = platform;
+      const parts = { models, lazyTasks, chat, shards, gguf, ggufParts, images, disk };
       return createInstance({ ...started, variant: variantOf(opened.build), threads, notes, ...parts });
     } catch (error) {
       started.stop();

@@ -1,5 +1,5 @@
 import type { Factory, ThreadWorker } from '../engine/native.js';
-import type { Chat, Gguf, GgufParts, LazyTasks, Shards } from '../model/model_context.js';
+import type { Chat, Gguf, GgufParts, Images, LazyTasks, Shards } from '../model/model_context.js';
 import type { Disk } from '../model/model_files.js';
 import type { Build } from './wasm_build.js';
 
@@ -18,6 +18,7 @@ export interface Platform {
   readonly shards: Shards;
   readonly gguf: Gguf;
   readonly ggufParts: GgufParts;
+  readonly images: Images;
   readonly relaxedBy?: string;
   readonly cores: () => number;
   /** Reason why there is no shared memory, if so. */

@@ -1,5 +1,5 @@
 /** Streams a model's weights into the module. Imported with the first model. */
-import type { TextModel as Contract } from '../attn.js';
+import type { ImageModel, TextModel as Contract } from '../attn.js';
 import { abortable, aborted } from '../platform/abort.js';
 import { isPlainObject, ownList } from '../args/arrays.js';
 import { tell } from '../args/options.js';
@@ -245,9 +245,8 @@ class Loading {
     return this.#handle;
   }
 
-  async #model(folder: Folder, files: Small): Promise<TextModel> {
+  async #model(folder: Folder, files: Small): Promise<TextModel | ImageModel> {
     const context = this.#context;
-    const { engine } = context;
     const modules = await this.#small(folder, files, 'modules.json', false);
     const folders = readModules(modules);
     const base = folders.get('Transformer')?.[0] ?? '';
@@ -255,7 +254,8 @@ class Loading {
     const pooling = folders.get('Pooling')?.at(-1);
     const first = this.#small(folder, files, `${base}config.json`, true);
     const second = this.#small(folder, files, `${base}tokenizer.json`, true).catch(async (error: unknown) => {
-      await first; // if the whole folder is missing, the error names config.json
+      // If the whole folder is missing, the error names config.json.
+      if (isImageModel((await first)!)) return undefined;
       throw error;
     });
     const tokenizerConfigFile = this.#small(folder, files, `${base}tokenizer_config.json`, false);
@@ -295,9 +295,10 @@ class Loading {
       ofLanguageModel('generation_config.json'),
       hasTemplate.then((has) => (has ? undefined : ofLanguageModel('chat_template.jinja'))),
     ]);
+    if (isImageModel(configFile!)) return this.#imageModel(folder, files, base, configFile!);
     const weights = `${base}model.safetensors`;
-    const digests = [...this.#options.sha256.keys()];
-    for (const name of digests) if (!/\.(safetensors|gguf)$/.test(name) && !files.has(name)) await this.#absent(folder, name, false);
+    for (const name of this.#options.sha256.keys())
+      if (!/\.(safetensors|gguf)$/.test(name) && !files.has(name)) await this.#absent(folder, name, false);
     const config = frozen(readObject(configFile!, 'config.json') as Record<string, unknown>);
     const read = () => new Tokenizer({ tokenizer: tokenizerFile!, tokenizerConfig, specialTokensMap, addedTokens, modelType: config['model_type'] });
     let tokenizer = read();
@@ -307,8 +308,7 @@ class Loading {
     }
     const small = { config: configFile, modules, pooling: poolingConfig, sentenceBertConfig, tokenizerConfig, prompts, generation, denses };
     const handle = await this.#weights(folder, weights, small);
-    for (const name of digests) if (!this.#opened.has(name)) await this.#absent(folder, name, false);
-    const about = engine.call(op, signatureOf(engine, 'about'), [], handle) as ModelFacts;
+    const about = await this.#facts(folder, handle);
     const file: FileName = 'sentence_bert_config.json';
     if (about.lowerCase && !tokenizer.lowerCases)
       throw errorWithHelp(
@@ -318,11 +318,35 @@ class Loading {
         { op, file, expected: 'false', got: 'true' },
       );
     if (tokenizer.paddingSide === 'left' && !about.causal) unsupported('tokenizer_config.json.padding_side', 'left', 'right');
+    await this.#complete(folder, files);
+    return new TextModel({ context, handle, config, about, tokenizer, files, base });
+  }
+
+  async #facts(folder: Folder, handle: NativeLayer): Promise<ModelFacts> {
+    const { engine } = this.#context;
+    for (const name of this.#options.sha256.keys()) if (!this.#opened.has(name)) await this.#absent(folder, name, false);
+    const about = engine.call(op, signatureOf(engine, 'about'), [], handle) as ModelFacts;
+    if (about.labels) Object.freeze(about.labels);
+    return about;
+  }
+
+  async #complete(folder: Folder, files: Small): Promise<void> {
     await folder.settle?.('complete', files);
     this.#check();
     this.#handle = undefined;
-    if (about.labels) Object.freeze(about.labels);
-    return new TextModel({ context, handle, config, about, tokenizer, files, base });
+  }
+
+  async #imageModel(folder: Folder, files: Small, base: string, configFile: Uint8Array<ArrayBuffer>): Promise<ImageModel> {
+    const context = this.#context;
+    const config = frozen(readObject(configFile, 'config.json') as Record<string, unknown>);
+    const name = 'preprocessor_config.json';
+    const preprocessor = await this.#small(folder, files, base + name, false);
+    const { ImageModel, readImageProcessor } = await this.#wait(() => context.images());
+    const processor = preprocessor && readImageProcessor(readObject(preprocessor, name), config['model_type']);
+    const handle = await this.#weights(folder, `${base}model.safetensors`, { config: configFile });
+    const about = await this.#facts(folder, handle);
+    await this.#complete(folder, files);
+    return new ImageModel({ context, handle, config, about, processor });
   }
 
   async #gguf(folder: Folder, file: FileName): Promise<Folder> {
@@ -331,7 +355,7 @@ class Loading {
   }
 
   /** Loads the model; once again if the cached files were bad. */
-  async model(given: Folder): Promise<TextModel> {
+  async model(given: Folder): Promise<TextModel | ImageModel> {
     for (;;) {
       const folder = given.gguf === undefined ? given : await this.#gguf(given, given.gguf);
       const files: Small = new Map();
@@ -348,6 +372,9 @@ class Loading {
     }
   }
 }
+
+/** The files of these families have no tokenizer. */
+const isImageModel = (config: Uint8Array) => /"model_type"\s*:\s*"(vit|deit|dinov2\w*)"/.test(decodeUtf8(config));
 
 /** As in C++: all files are read before the memory limit is checked. */
 const mostModules = 8;
@@ -411,10 +438,10 @@ async function withFolder<T>(
       { cause },
     );
   }
-  return path === undefined ? UrlFolder.use(source.location, options, ending, work) : work(await DiskFolder.at(disk!, path));
+  return path === undefined ? UrlFolder.use(disk, source.location, options, ending, work) : work(await DiskFolder.at(disk!, path));
 }
 
-export async function loadModel(context: ModelContext, given: unknown, givenOptions: unknown): Promise<Contract> {
+export async function loadModel(context: ModelContext, given: unknown, givenOptions: unknown): Promise<Contract | ImageModel> {
   const { engine } = context;
   engine.assertUsable(op);
   const options = readModelOptions(givenOptions);

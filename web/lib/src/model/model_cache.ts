@@ -1,19 +1,20 @@
 /**
- * Model files in the Cache API, each under its URL. A large file is stored in parts, so that an interrupted download
- * can resume. Without a cache, or without space, nothing is stored, and nothing throws.
+ * Model files in the Cache API, or in Node in a folder, each under its URL. A large file is stored in parts, so that an
+ * interrupted download can resume. Without a cache, or without space, nothing is stored, and nothing throws.
  */
-
-import { encodeUtf8 } from '../platform/utf8.js';
+import { keyOf, type ModelStorage, type Store } from '../platform/model_storage.js';
 
 /** Id of the load that stored a file. */
 export const keptWith = 'x-attn-load';
+/** Of the weights: names of all files of the model. */
+export const storedFiles = 'x-attn-stored';
 /** Files that were joined into one. */
 export const joinedFrom = 'x-attn-files';
 
 /** The most that closing a page loses of a download. */
 const partBytes = 4 * 2 ** 20;
 
-async function quiet<T>(work: () => Promise<T>): Promise<T | undefined> {
+export async function quiet<T>(work: () => Promise<T>): Promise<T | undefined> {
   try {
     return await work();
   } catch {
@@ -40,7 +41,7 @@ export async function* bodyOf(response: Response): AsyncGenerator<Uint8Array<Arr
 }
 
 export class PartialDownload {
-  readonly #cache: Cache;
+  readonly #cache: Store;
   readonly #url: string;
   readonly #offsets: number[] = [];
   #size = 0;
@@ -51,13 +52,13 @@ export class PartialDownload {
   #writes = true;
   #flushed = Promise.resolve();
 
-  private constructor(cache: Cache, url: string) {
+  private constructor(cache: Store, url: string) {
     this.#cache = cache;
     this.#url = url;
   }
 
   /** Finds parts without gaps, of one version of the file. */
-  static async find(cache: Cache, url: string): Promise<PartialDownload> {
+  static async find(cache: Store, url: string): Promise<PartialDownload> {
     const parts = new PartialDownload(cache, url);
     await quiet(async () => {
       for (;;) {
@@ -119,6 +120,7 @@ export class PartialDownload {
     const headers = {
       'content-length': String(length),
       'x-attn-validator': this.#validator,
+      date: new Date().toUTCString(),
       ...(this.#total !== undefined && { 'x-attn-total': String(this.#total) }),
     };
     const offset = this.#size;
@@ -137,7 +139,7 @@ export class PartialDownload {
   async *pieces(): AsyncGenerator<Uint8Array<ArrayBuffer>> {
     for (const offset of [...this.#offsets]) {
       const part = await this.#cache.match(this.#key(offset));
-      if (!part) throw new Error('a part of it has gone from the cache');
+      if (part?.headers.get('x-attn-validator') !== this.#validator) throw new Error('a part of it is no longer in the cache');
       yield* bodyOf(part);
     }
   }
@@ -193,28 +195,17 @@ export class PartialDownload {
 }
 
 export class ModelCache {
-  /** The folder's URL. A digest replaces the query, which may hold a token. */
+  /** The folder's URL. */
   readonly key: string;
-  readonly #files: Cache;
-  readonly #parts: Cache;
+  readonly #storage: ModelStorage;
 
-  private constructor(key: string, files: Cache, parts: Cache) {
-    this.key = key;
-    this.#files = files;
-    this.#parts = parts;
+  constructor(storage: ModelStorage, folder: URL) {
+    this.#storage = storage;
+    this.key = keyOf(folder).href;
   }
 
-  /** Undefined outside browsers, on insecure pages, and if storage is blocked. */
-  static async open(folder: URL): Promise<ModelCache | undefined> {
-    const key = new URL(folder);
-    // With an opaque origin even reading `caches` throws.
-    return quiet(async () => {
-      if (key.search !== '') {
-        const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', encodeUtf8(key.search)));
-        key.search = `attn-query=${Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('')}`;
-      }
-      return new ModelCache(key.href, await caches.open('attn-models'), await caches.open('attn-models-parts'));
-    });
+  get locks(): ModelStorage['locks'] {
+    return this.#storage.locks;
   }
 
   #url(file: string): string {
@@ -224,29 +215,29 @@ export class ModelCache {
   }
 
   async match(file: string): Promise<Response | undefined> {
-    return quiet(() => this.#files.match(this.#url(file)));
+    return quiet(() => this.#storage.files.match(this.#url(file)));
   }
 
   /** Files of one model have the same `load`. */
   async put(file: string, body: BodyInit, size: number, load: string, said: Headers | undefined): Promise<boolean> {
-    const headers = new Headers({ 'content-length': String(size), [keptWith]: load });
+    const headers = new Headers({ 'content-length': String(size), date: new Date().toUTCString(), [keptWith]: load });
     headers.set('content-type', file.endsWith('.json') ? 'application/json' : 'application/octet-stream');
-    for (const name of ['etag', 'last-modified', joinedFrom]) {
+    for (const name of ['etag', 'last-modified', joinedFrom, storedFiles]) {
       const value = said?.get(name);
       if (value) headers.set(name, value);
     }
     const kept = await quiet(async () => {
-      await this.#files.put(this.#url(file), new Response(body, { headers }));
+      await this.#storage.files.put(this.#url(file), new Response(body, { headers }));
       return true;
     });
     return kept ?? false;
   }
 
   async delete(file: string): Promise<void> {
-    await quiet(() => this.#files.delete(this.#url(file)));
+    await quiet(() => this.#storage.files.delete(this.#url(file)));
   }
 
   parts(file: string): Promise<PartialDownload> {
-    return PartialDownload.find(this.#parts, this.#url(file));
+    return PartialDownload.find(this.#storage.parts, this.#url(file));
   }
 }

@@ -8,6 +8,7 @@ export type Chat = () => Promise<typeof import('./chat.js')>;
 export type Shards = () => Promise<typeof import('./shards.js')>;
 export type Gguf = () => Promise<typeof import('./gguf/gguf.js')>;
 export type GgufParts = () => Promise<typeof import('./gguf/gguf_parts.js')>;
+export type Images = () => Promise<typeof import('./image_model.js')>;
 
 export interface ModelContext {
   readonly engine: Engine;
@@ -18,6 +19,7 @@ export interface ModelContext {
   readonly shards: Shards;
   readonly gguf: Gguf;
   readonly ggufParts: GgufParts;
+  readonly images: Images;
   /** Frees the handles of garbage-collected models. */
   readonly forgotten: FinalizationRegistry<NativeLayer> | undefined;
   /** Wraps a handle of `owner` in a public layer. `layer` becomes undefined when it is disposed of. */

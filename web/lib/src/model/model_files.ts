@@ -2,6 +2,7 @@ import { arrayLength, failDetached } from '../args/arrays.js';
 import { yieldToEventLoop } from '../platform/event_loop.js';
 import { AttnError, isAttnError, networkErrors, reason } from '../args/error.js';
 import { fileNames, type FileName, type Given, type Source } from '../args/model_options.js';
+import type { ModelStorage } from '../platform/model_storage.js';
 import { encodeUtf8 } from '../platform/utf8.js';
 
 const op = 'loadModel';
@@ -17,6 +18,8 @@ export interface Disk {
   size(path: string): Promise<number | undefined>;
   /** Each piece is valid until the next one is requested. */
   read(path: string, pieceBytes: number): AsyncGenerator<Uint8Array>;
+  /** The folder that caches downloads; undefined if none is named. */
+  storage(op: string, cacheDir: string | undefined): Promise<ModelStorage | undefined>;
 }
 
 export interface ModelFile {

@@ -5,6 +5,9 @@ import { internalClass, type Signature } from '../args/signature.js';
 import type { Task } from '../attn.js';
 import type { Tokenizer } from '../tokenizer/tokenizer.js';
 
+/** Handles of image models, for attn/worker. */
+export const imageHandles = new WeakMap<object, () => NativeLayer>();
+
 export interface ModelFacts {
   readonly maxLength: number;
   readonly positions: number;

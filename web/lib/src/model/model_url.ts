@@ -2,9 +2,10 @@
 import { abortable, aborted } from '../platform/abort.js';
 import { assertBytes, assertFetch } from '../platform/download.js';
 import { AttnError, describe, fail, isAttnError, reason } from '../args/error.js';
-import { bodyOf, discard, joinedFrom, ModelCache, keptWith, type PartialDownload } from './model_cache.js';
-import { type Folder, type JoinedFile, type ModelFile, network, type Outcome } from './model_files.js';
+import { bodyOf, discard, joinedFrom, ModelCache, keptWith, type PartialDownload, quiet, storedFiles } from './model_cache.js';
+import { type Disk, type Folder, type JoinedFile, type ModelFile, network, type Outcome } from './model_files.js';
 import { pageUrl } from '../platform/asset_urls.js';
+import { browserStorage, type ModelStorage } from '../platform/model_storage.js';
 import { type CheckedModelOptions, fileNames, type FileName } from '../args/model_options.js';
 
 const op = 'loadModel';
@@ -48,15 +49,26 @@ function joinedHeaders(all: readonly (Headers | undefined)[]): Headers {
 const isHtml = ({ headers }: Response) => /^text\/html\b/i.test(headers.get('content-type') ?? '');
 
 /** `locked` is true on hosts without Web Locks. */
-async function withLock<T>(name: string, options: LockOptions, work: (locked: boolean) => Promise<T>): Promise<T> {
+async function withLock<T>(
+  locks: ModelStorage['locks'],
+  name: string,
+  options: { ifAvailable?: boolean; signal?: AbortSignal },
+  work: (locked: boolean) => Promise<T>,
+): Promise<T> {
   let result: Promise<T> | undefined;
   try {
-    await globalThis.navigator?.locks?.request(name, options, (lock) => (result = work(lock !== null)));
+    await locks?.request(name, options, (lock) => (result = work(lock !== null)));
   } catch {
     // Reported below.
   }
   if (!result && options.signal?.aborted) throw aborted(options.signal, op);
   return result ?? work(true);
+}
+
+async function storageOf(disk: Disk | undefined, { cache, cacheDir }: CheckedModelOptions, { protocol }: URL): Promise<ModelStorage | undefined> {
+  if (cache === 'none' || !/^https?:$/.test(protocol)) return undefined;
+  if (cacheDir !== undefined && !disk) fail('ENVIRONMENT', op, 'cacheDir', describe(cacheDir), 'no cacheDir', 'A browser has its own cache');
+  return (await disk?.storage(op, cacheDir)) ?? quiet(browserStorage);
 }
 
 export class UrlFolder implements Folder {
@@ -71,6 +83,8 @@ export class UrlFolder implements Folder {
   readonly #keeps: boolean;
   /** Load that cached the whole model; if set, files come from the cache. */
   #kept: string | undefined;
+  /** Files of that load; missing if an older version stored it. */
+  #stored: readonly string[] | undefined;
   /** Undefined by default: engines without an HTTP cache may refuse the member. */
   #httpCache: RequestCache | undefined;
   #parts: PartialDownload | undefined;
@@ -97,7 +111,13 @@ export class UrlFolder implements Folder {
   }
 
   /** No other load changes the folder in the cache meanwhile. */
-  static async use<T>(location: string, options: CheckedModelOptions, signal: AbortSignal, work: (folder: Folder) => Promise<T>): Promise<T> {
+  static async use<T>(
+    disk: Disk | undefined,
+    location: string,
+    options: CheckedModelOptions,
+    signal: AbortSignal,
+    work: (folder: Folder) => Promise<T>,
+  ): Promise<T> {
     if (!options.fetch) assertFetch(op, 'Pass the files themselves, or a fetch');
     let base: URL;
     try {
@@ -109,7 +129,8 @@ export class UrlFolder implements Folder {
     const gguf = /[^/]*\.gguf$/.exec(base.pathname)?.[0];
     base.pathname = base.pathname.slice(0, -(gguf?.length ?? 0) || undefined).replace(/\/?$/, '/');
     if (!base.pathname.endsWith('/')) fail('ARGUMENT', op, 'source', describe(location), 'the URL of a folder');
-    const cache = options.cache !== 'none' && /^https?:$/.test(base.protocol) ? await ModelCache.open(base) : undefined;
+    const storage = await storageOf(disk, options, base);
+    const cache = storage && new ModelCache(storage, base);
     if (!cache) return work(new UrlFolder(base, gguf, options, signal, cache, false));
     const load = async (locked: boolean) => {
       const folder = new UrlFolder(base, gguf, options, signal, cache, locked);
@@ -118,7 +139,7 @@ export class UrlFolder implements Folder {
     };
     const lock = `attn-model ${cache.key}${gguf ?? ''}`;
     let waits = false;
-    const result = await withLock(lock, { ifAvailable: true }, async (locked) => {
+    const result = await withLock(cache.locks, lock, { ifAvailable: true }, async (locked) => {
       // Another load is downloading the model: wait for it.
       if (!locked && options.cache === 'default') {
         const kept = await cache.match(gguf ?? 'model.safetensors');
@@ -127,7 +148,7 @@ export class UrlFolder implements Folder {
       }
       return waits ? undefined : load(locked);
     });
-    return waits ? withLock(lock, { signal }, load) : result!;
+    return waits ? withLock(cache.locks, lock, { signal }, load) : result!;
   }
 
   async #look(cache: ModelCache): Promise<void> {
@@ -138,6 +159,7 @@ export class UrlFolder implements Folder {
     discard(kept);
     if (await this.#isRenewed(cache)) this.#httpCache = 'no-cache';
     else this.#kept = kept.headers.get(keptWith) ?? '';
+    this.#stored = kept.headers.get(storedFiles)?.split(' ');
   }
 
   /** Returns false without a timely answer. */
@@ -315,6 +337,8 @@ export class UrlFolder implements Folder {
         discard(response);
         throw new AttnError('FORMAT', `${op}: ${file} was cached again in the meantime`, { op, url });
       }
+      // The folder would otherwise seem to lack an optional file.
+      if (!response && this.#stored?.includes(file)) throw this.absent(file);
       return response && { name: `URL ${url} (cached)`, phase: 'cache', total: lengthOf(response), pieces: () => bodyOf(response) };
     }
     if (file !== this.#weights || !this.#keeps) return this.#restOfShard(file, from);
@@ -402,15 +426,16 @@ export class UrlFolder implements Folder {
     const whole = await parts.whole(this.#signal);
     if (!whole) return false;
     const load = crypto.randomUUID();
-    const put = (file: FileName, body: BodyInit, size: number) => cache.put(file, body, size, load, this.#headers.get(file));
     // Cached weights mean that all other files are cached.
     await cache.delete(this.#weights);
     for (const file of new Set([...this.#names, ...small.keys()])) {
       const bytes = small.get(file);
       // The new version of the folder may lack a file.
       if (!bytes) await cache.delete(file);
-      else if (!(await put(file, bytes, bytes.length))) return false;
+      else if (!(await cache.put(file, bytes, bytes.length, load, this.#headers.get(file)))) return false;
     }
-    return put(this.#weights, whole.body, whole.size);
+    const said = new Headers(this.#headers.get(this.#weights));
+    said.set(storedFiles, [...small.keys()].join(' '));
+    return cache.put(this.#weights, whole.body, whole.size, load, said);
   }
 }

@@ -37,7 +37,7 @@ import { type ChatFiles, readChatFiles } from './chat_files.js';
 import { KeyValueCache } from './key_value_cache.js';
 import type { ModelContext } from './model_context.js';
 import { gradients } from './model_gradients.js';
-import { type ModelState, signatureOf } from './model_state.js';
+import { imageHandles, type ModelState, signatureOf } from './model_state.js';
 import { internalClass, opOf, readArguments } from '../args/signature.js';
 import { type EncodeOptions, type Tokenizer, useEarlyEnd } from '../tokenizer/tokenizer.js';
 
@@ -49,7 +49,7 @@ type OwnState = ModelState & { readonly context: ModelContext };
 type OwnAccess = Omit<ModelAccess, 'find'> & { find(): OwnState };
 
 let stateOf: (operation: string, self: TextModel) => OwnState;
-export let handlesOf: (model: object) => { readonly model: NativeLayer; readonly words: NativeLayer };
+export let handlesOf: (model: object) => { readonly model: NativeLayer; readonly words: NativeLayer | undefined };
 export const chatFilesOf = (model: object): ChatFiles => readChatFiles(stateOf('applyChatTemplate', model as TextModel));
 
 export class TextModel implements Contract {
@@ -71,6 +71,8 @@ export class TextModel implements Contract {
       return state;
     };
     handlesOf = (model) => {
+      const image = imageHandles.get(model);
+      if (image) return { model: image(), words: undefined };
       const { context, handle } = stateOf('wordEmbeddings', model as TextModel);
       return { model: handle, words: context.engine.part('wordEmbeddings', handle, 'wordEmbeddings') };
     };
@@ -108,7 +110,7 @@ export class TextModel implements Contract {
 
   get wordEmbeddings(): Embedding {
     const { context } = stateOf('wordEmbeddings', this);
-    if (!this.#words?.layer) this.#words = context.adopt('Embedding', handlesOf(this).words, this);
+    if (!this.#words?.layer) this.#words = context.adopt('Embedding', handlesOf(this).words!, this);
     return this.#words.layer as Embedding;
   }
 

@@ -4,6 +4,7 @@ import { open, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { AttnError } from '../args/error.js';
+import { folderStorage } from './node_cache.js';
 
 /** A single letter before a colon is a Windows drive. */
 export function pathOf(location: string | URL): string | undefined {
@@ -42,4 +43,5 @@ export const disk = {
       await file.close();
     }
   },
+  storage: (op: string, cacheDir: string | undefined) => folderStorage(op, cacheDir, true),
 };

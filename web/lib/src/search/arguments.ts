@@ -18,7 +18,8 @@ export interface AnyModel extends Prompted {
   embed(texts: string | readonly string[], options: object): Awaitable<Tensor>;
   tokenize(texts: string, options?: object): Awaitable<Encoding>;
   forward(inputs: Encoding, options?: TextForwardOptions): Awaitable<TextModelOutput>;
-  readonly [instanceKey]: Instance;
+  /** Undefined for a model of attn/static. */
+  readonly [instanceKey]: Instance | undefined;
 }
 
 const has = (value: unknown, name: string): boolean =>
@@ -26,7 +27,7 @@ const has = (value: unknown, name: string): boolean =>
 
 export function readModel(op: string, value: unknown): AnyModel {
   const isModel = reading(op, 'model', () => ['embed', 'tokenize', 'forward'].every((name) => has(value, name)) && instanceKey in (value as object));
-  if (!isModel) fail('ARGUMENT', op, 'model', describe(value), 'a model that loadModel() returned');
+  if (!isModel) fail('ARGUMENT', op, 'model', describe(value), 'a model that loadModel() or loadStaticModel() returned');
   return value as AnyModel;
 }
 

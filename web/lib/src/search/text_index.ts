@@ -305,12 +305,19 @@ export class Index implements Contract {
     const data = allocate(op, size, () => (kind === 'int8' ? new Int8Array(size) : new Float32Array(size)), 'vectors');
     const scales = new Float32Array(kind === 'int8' ? total : 0);
     const { document: prompt } = await this.#allPrompts();
+    const sometimes = yieldEvery30ms();
     for (let first = 0; first < total; first += atOnce) {
       const part = texts.slice(first, first + atOnce);
       // Each part starts with 0, which the one before has already reported.
       const progress: BatchOptions['onProgress'] =
         onProgress && (({ done }) => (first > 0 && done === 0 ? undefined : tell(op, onProgress, { done: first + done, total })));
-      const vectors = await this.#model.embed(part, { ...batch, prompt, signal, onProgress: progress });
+      if (!this.#vectors.hasInstance) {
+        await sometimes();
+        if (signal?.aborted) throw aborted(signal, op);
+        progress?.({ done: 0, total: part.length });
+      }
+      const vectors = await this.#model.embed(part, this.#optionsOf(prompt, { ...batch, signal, onProgress: progress }));
+      if (!this.#vectors.hasInstance) progress?.({ done: part.length, total: part.length });
       for (let i = 0; i < part.length; ++i) normalize(op, `text ${first + i}`, vectors.data.subarray(i * width, (i + 1) * width));
       const rows = kind === 'int8' ? quantized(vectors.data, width) : { data: vectors.data, scales };
       data.set(rows.data, first * width);
@@ -321,9 +328,14 @@ export class Index implements Contract {
 
   async #embedQuery(op: string, query: string, signal: AbortSignal | undefined): Promise<Float32Array> {
     const { query: prompt } = await this.#allPrompts();
-    const { data } = await this.#model.embed(query, { prompt, priority: 'user', signal });
+    const { data } = await this.#model.embed(query, this.#optionsOf(prompt, { priority: 'user', signal }));
     normalize(op, 'query', data);
     return data;
+  }
+
+  /** Models of attn/static take a few milliseconds for a part. */
+  #optionsOf(prompt: string, others: object): object {
+    return this.#vectors.hasInstance ? { prompt, ...others } : { prompt };
   }
 
   async #allPrompts(): Promise<Prompts> {

@@ -91,15 +91,20 @@ const emptyRows = (kind: Kind, count: number, width: number): Rows => ({
 export class Vectors {
   readonly width: number;
   readonly kind: Kind;
-  readonly #instance: Instance;
+  /** Without one, the rows are multiplied here. */
+  readonly #instance: Instance | undefined;
   readonly #capacity: number;
   #segments: Segment[] = [];
 
-  constructor(instance: Instance, width: number, kind: Kind) {
+  constructor(instance: Instance | undefined, width: number, kind: Kind) {
     this.#instance = instance;
     this.width = width;
     this.kind = kind;
     this.#capacity = Math.max(256, Math.floor(segmentBytes / (4 * width)));
+  }
+
+  get hasInstance(): boolean {
+    return this.#instance !== undefined;
   }
 
   get count(): number {
@@ -127,6 +132,7 @@ export class Vectors {
 
   /** Returns the cosine of each row with a query of length 1. */
   async scan(query: Float32Array): Promise<Float32Array> {
+    if (!this.#instance) return this.#scanHere(query);
     const one: Tensor = { data: new Float32Array(1), dims: [1, 1] };
     const value: Tensor = { data: query, dims: [1, this.width] };
     const cosines = new Float32Array(this.count);
@@ -138,6 +144,20 @@ export class Vectors {
     for (const output of outputs) {
       cosines.set(output.data, at);
       at += output.data.length;
+    }
+    return cosines;
+  }
+
+  #scanHere(query: Float32Array): Float32Array {
+    const cosines = new Float32Array(this.count);
+    let at = 0;
+    for (const { count, rows } of this.#segments) {
+      const { data, scales } = rows!;
+      for (let i = 0; i < count; ++i) {
+        let sum = 0;
+        for (let e = 0, from = i * this.width; e < this.width; ++e) sum += data[from + e]! * query[e]!;
+        cosines[at++] = this.kind === 'int8' ? sum * scales[i]! : sum;
+      }
     }
     return cosines;
   }
@@ -183,7 +203,7 @@ export class Vectors {
     if (segment.layer) return segment.layer;
     const { count, rows } = segment;
     const sizes = { embedDim: 1, numHeads: 1, headDim: 1, valueHeadDim: count, vdim: this.width, bias: false, outProj: false };
-    const layer = await new this.#instance.MultiHeadAttention(sizes);
+    const layer = await new this.#instance!.MultiHeadAttention(sizes);
     try {
       await layer.loadStateDict({ [name]: { data: dequantized(rows!, this.width), dims: [count, this.width] } }, { strict: false });
       if (this.kind === 'int8') await layer.quantize();

@@ -1,6 +1,6 @@
 /** attn/tokenizer: the tokenizer without WebAssembly. */
 import { elements, isPlainObject, readBytes } from '../args/arrays.js';
-import { AttnError, describe, fail, hint, reading } from '../args/error.js';
+import { asOperation, AttnError, describe, fail, hint, reading } from '../args/error.js';
 import { encodeOptions, readDecodeOptions, readId, readIds, readTextOptions, readTexts, readToken } from '../args/model_options.js';
 import type { Encoding } from '../attn.js';
 import type { EncodedWords, Tokenizer as Contract, TokenizerFiles } from '../tokenizer.js';
@@ -10,18 +10,10 @@ import { readObject } from './schema.js';
 import { type EncodeOptions, Tokenizer as Inner, useEarlyEnd } from './tokenizer.js';
 import * as rare from './lazy_parts.js';
 import { useLazyParts } from './lazy_slot.js';
+import { unknownIdKey } from '../platform/instance.js';
 import { encodeUtf8 } from '../platform/utf8.js';
 
 export { AttnError };
-
-function as<T>(op: string, run: () => T): T {
-  try {
-    return run();
-  } catch (error) {
-    if (!(error instanceof AttnError)) throw error;
-    throw new AttnError(error.code, error.message.replace(/^\w+:/, `${op}:`), { ...error.detail, op }, { cause: error.cause });
-  }
-}
 
 /** The nesting depth decides between texts and pairs. */
 function wordsOf(op: string, value: unknown): Source[][] {
@@ -63,7 +55,7 @@ export class Tokenizer implements Contract {
     const op = 'fromFiles';
     useLazyParts(rare);
     useEarlyEnd(earlyEnd);
-    return as(op, () => {
+    return asOperation(op, () => {
       const given = reading(op, 'files', () => {
         if (!isPlainObject(files)) fail('ARGUMENT', op, 'files', describe(files), 'an object of files by name');
         for (const name of Object.keys(files))
@@ -88,12 +80,17 @@ export class Tokenizer implements Contract {
     });
   }
 
+  /** For attn/static. */
+  get [unknownIdKey](): number | undefined {
+    return this.#inner.unkId;
+  }
+
   get vocabularySize(): number {
     return this.#inner.size;
   }
 
   encode(texts: Parameters<Contract['encode']>[0], options?: Parameters<Contract['encode']>[1]): Encoding {
-    return as('encode', () => {
+    return asOperation('encode', () => {
       const list = readTexts('encode', texts, true);
       return this.#inner.encode(list, this.#options('encode', options));
     });
@@ -101,7 +98,7 @@ export class Tokenizer implements Contract {
 
   encodeWords(texts: Parameters<Contract['encodeWords']>[0], options?: Parameters<Contract['encodeWords']>[1]): EncodedWords {
     const op = 'encodeWords';
-    return as(op, () => {
+    return asOperation(op, () => {
       const list = reading(op, 'texts', () => wordsOf(op, texts));
       const read = this.#options(op, options);
       const rows = list.map((each, i) => this.#inner.row(each, i, read));
@@ -120,7 +117,7 @@ export class Tokenizer implements Contract {
   }
 
   decode(ids: ArrayLike<number>, options?: Parameters<Contract['decode']>[1]): string {
-    return as('decode', () => this.#inner.decode(readIds(ids), readDecodeOptions(options)));
+    return asOperation('decode', () => this.#inner.decode(readIds(ids), readDecodeOptions(options)));
   }
 
   tokenToId(token: string): number | undefined {

@@ -7,18 +7,17 @@ import type {
   ModelSource,
   NextToken,
   ScoredText,
-  Task,
   Tensor,
   TextModel as Direct,
 } from '../attn.js';
 import type * as Contract from '../worker.js';
-import { abortable, aborted } from '../platform/abort.js';
-import type { AnyProgress, AskedMethod, RemoteParts } from './worker_protocol.js';
-import { type Adopted, type RemoteContext, watched } from './worker_client.js';
+import type { AnyProgress } from './worker_protocol.js';
+import { type RemoteContext, watched } from './worker_client.js';
 import * as Comlink from './comlink.js';
+import { abortableTask, ask, call, nextTask, RemoteModel, stateOf, usable } from './remote_base.js';
+import { RemoteImageModel } from './remote_images.js';
 import { forOneCall, isMarked, TransferList } from './transfer_list.js';
 import { asyncDisposeSymbol, disposeSymbol, endWith } from '../platform/dispose.js';
-import { instanceKey } from '../platform/instance.js';
 import { cacheNumbers, nextCacheNumber } from '../args/caches.js';
 import { AttnError, fail } from '../args/error.js';
 import { scriptsFailed } from '../platform/asset_urls.js';
@@ -55,106 +54,9 @@ import {
 } from '../args/model_options.js';
 import { readQuestions } from '../args/questions.js';
 import { readCallback, readSignal } from '../args/options.js';
-import { internalClass, type Leaf, opOf, readArguments, readMembers, type Signature } from '../args/signature.js';
+import { readArguments, readMembers } from '../args/signature.js';
 
-let lastTask = 0;
-
-/** If aborted, the task stops in the worker, and the promise rejects at once. */
-async function abortableTask<T>(
-  { session }: RemoteContext,
-  op: string,
-  signal: AbortSignal | undefined,
-  work: (task: number) => Promise<T>,
-): Promise<T> {
-  const task = ++lastTask;
-  const onAbort = () => void session.ask((host) => host.abort(task)).catch(() => {});
-  if (signal?.aborted) throw aborted(signal, op);
-  signal?.addEventListener('abort', onAbort, { once: true });
-  try {
-    return await abortable(signal, () => work(task), op);
-  } finally {
-    signal?.removeEventListener('abort', onAbort);
-  }
-}
-
-interface State extends RemoteContext {
-  parts: RemoteParts;
-  words: Adopted | undefined;
-  disposed: boolean;
-}
-
-let stateOf: (op: string, self: unknown) => State;
-
-function usable(op: string, self: unknown): State {
-  const state = stateOf(op, self);
-  state.session.assertUsable(op);
-  if (state.disposed) throw new AttnError('DISPOSED', `${op}: this model was disposed of`, { op });
-  return state;
-}
-
-/** The getters that `read` calls may dispose of the model. */
-async function ask(
-  self: unknown,
-  name: AskedMethod,
-  read: () => { args: readonly unknown[]; options?: { readonly signal: AbortSignal | undefined; readonly onProgress: AnyProgress | undefined } },
-): Promise<never> {
-  usable(name, self);
-  const { args, options } = read();
-  forOneCall(args, () => {});
-  const state = usable(name, self);
-  const { signal, onProgress } = options ?? {};
-  const report: AnyProgress | undefined = watched(name, onProgress);
-  return abortableTask(state, name, signal, (task) =>
-    state.session.call(name, (host) => host.askModel(state.parts.id, name, args, task, report && Comlink.proxy(report)) as Promise<unknown>),
-  );
-}
-
-async function call(self: unknown, name: string, args: unknown, read: (op: string, signature: Signature) => readonly Leaf[]): Promise<never> {
-  const { signatures, session, parts } = usable(name, self);
-  const signature = signatures.find((each) => each.owner === internalClass && each.name === name)!;
-  const op = opOf(internalClass, name);
-  const leaves = forOneCall(args, () => new TransferList().leaves(read(op, signature)));
-  usable(name, self);
-  return session.call(op, (host) => host.callModule(parts.id, name, leaves) as Promise<unknown>);
-}
-
-class RemoteTextModel {
-  readonly #state: State;
-
-  constructor(context: RemoteContext, parts: RemoteParts) {
-    const own = { ...parts, config: frozen(parts.config), labels: parts.labels && frozen(parts.labels), notes: frozen(parts.notes) };
-    this.#state = { ...context, parts: own, words: undefined, disposed: false };
-    context.forgotten?.register(this, parts.id, this);
-  }
-
-  static {
-    stateOf = (op, self) => {
-      if (typeof self !== 'object' || self === null || !(#state in self))
-        throw new AttnError('WRONG_INSTANCE', `${op}: this is another object, expected a model`, { op });
-      return self.#state;
-    };
-  }
-
-  get config(): Promise<Readonly<Record<string, unknown>>> {
-    return (async () => usable('config', this).parts.config)();
-  }
-
-  get notes(): Promise<readonly string[]> {
-    return (async () => usable('notes', this).parts.notes)();
-  }
-
-  get labels(): Promise<readonly string[] | undefined> {
-    return (async () => usable('labels', this).parts.labels)();
-  }
-
-  get task(): Promise<Task> {
-    return (async () => usable('task', this).parts.task)();
-  }
-
-  get weights(): Promise<'float32' | 'int8'> {
-    return (async () => usable('weights', this).parts.weights)();
-  }
-
+class RemoteTextModel extends RemoteModel {
   get prompts(): Promise<Readonly<Record<string, string>>> {
     return (async () => Object.freeze(usable('prompts', this).parts.prompts))();
   }
@@ -166,7 +68,7 @@ class RemoteTextModel {
   get wordEmbeddings(): Promise<object> {
     return (async () => {
       const state = usable('wordEmbeddings', this);
-      if (!state.words?.layer) state.words = state.adopt('Embedding', state.parts.words, this);
+      if (!state.words?.layer) state.words = state.adopt('Embedding', state.parts.words!, this);
       return state.words.layer!;
     })();
   }
@@ -188,14 +90,6 @@ class RemoteTextModel {
 
   async unembed(hiddenStates: unknown): Promise<unknown> {
     return call(this, 'unembed', [hiddenStates], (op, signature) => readArguments(op, signature, [hiddenStates]));
-  }
-
-  async parameterShapes(): Promise<ReadonlyMap<string, unknown>> {
-    return ask(this, 'parameterShapes', () => ({ args: [] }));
-  }
-
-  async stateDict(): Promise<unknown> {
-    return ask(this, 'stateDict', () => ({ args: [] }));
   }
 
   async getParameter(name: unknown): Promise<unknown> {
@@ -287,7 +181,7 @@ class RemoteTextModel {
     const { plain, signal, onToken } = readTextOptions(op, options, generateOptions);
     usable(op, this);
     const report: AnyProgress | undefined = watched(op, onToken, 'onToken');
-    const task = ++lastTask;
+    const task = nextTask();
     const isAborted = signal?.aborted;
     const made = state.session.call(
       op,
@@ -363,26 +257,6 @@ class RemoteTextModel {
       const facts = state.disposed ? undefined : await state.session.ask((host) => host.factsOf(state.parts.id)).catch(() => undefined);
       if (facts) state.parts = { ...state.parts, config: frozen(facts.config), task: facts.task, labels: facts.labels && frozen(facts.labels) };
     }
-  }
-
-  get [instanceKey](): Contract.Attn {
-    return usable('model', this).instance();
-  }
-
-  async dispose(): Promise<void> {
-    const state = stateOf('dispose', this);
-    if (state.disposed) return;
-    state.disposed = true;
-    state.forgotten?.unregister(this);
-    if (!state.session.disposed) await state.session.ask((host) => host.release(state.parts.id)).catch(() => {});
-  }
-
-  [disposeSymbol](): Promise<void> {
-    return this.dispose();
-  }
-
-  [asyncDisposeSymbol](): Promise<void> {
-    return this.dispose();
   }
 }
 
@@ -473,10 +347,10 @@ export async function loadModel(context: RemoteContext, given: unknown, options:
     session.assertUsable(op);
     return { source, files: sent(context, source), checked };
   });
-  const { cache, weights, sha256, request, signal, onProgress } = checked;
+  const { cache, cacheDir, weights, sha256, request, signal, onProgress } = checked;
   const report = watched(op, onProgress);
   const made = await abortableTask(context, op, signal, async (task) => {
-    const plain = { cache, weights, sha256: Object.fromEntries(sha256), request };
+    const plain = { cache, cacheDir, weights, sha256: Object.fromEntries(sha256), request };
     context.loads.add(task);
     const parts = await session
       .ask((host) => host.loadModel(task, files, plain, report && Comlink.proxy(report)))
@@ -489,5 +363,5 @@ export async function loadModel(context: RemoteContext, given: unknown, options:
     if (signal?.aborted) session.ask((host) => host.release(parts.id)).catch(() => {});
     return parts;
   });
-  return new RemoteTextModel(context, made) as unknown as Contract.TextModel;
+  return (made.words === undefined ? new RemoteImageModel(context, made) : new RemoteTextModel(context, made)) as unknown as Contract.TextModel;
 }

@@ -8,11 +8,12 @@ export type Progress = NonNullable<LoadOptions['onProgress']>;
 export type PlainLoadOptions = Omit<LoadOptions, 'signal' | 'onProgress'>;
 
 export type ModelProgress = NonNullable<ModelOptions['onProgress']>;
-export type PlainModelOptions = Pick<ModelOptions, 'cache' | 'weights' | 'sha256' | 'request'>;
+export type PlainModelOptions = Pick<ModelOptions, 'cache' | 'cacheDir' | 'weights' | 'sha256' | 'request'>;
 export type AnyProgress = (p: never) => void;
 
 export type AskedMethod =
   | 'tokenize'
+  | 'preprocess'
   | 'parameterShapes'
   | 'stateDict'
   | 'getParameter'
@@ -36,7 +37,8 @@ export type AskedMethod =
 
 export interface RemoteParts {
   readonly id: number;
-  readonly words: number;
+  /** Undefined for an image model. */
+  readonly words: number | undefined;
   readonly config: Readonly<Record<string, unknown>>;
   readonly task: Task;
   readonly labels: readonly string[] | undefined;

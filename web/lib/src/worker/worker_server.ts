@@ -44,6 +44,7 @@ const changing: readonly string[] = ['loadStateDict', 'initialize', 'train', 'ev
 
 /** Their last argument is the options. */
 const abortable: readonly AskedMethod[] = [
+  'preprocess',
   'embed',
   'classify',
   'classifyTokens',
@@ -168,10 +169,11 @@ export function serve(load: typeof Load, models: Models, endpoint: Comlink.Endpo
           const { handlesOf } = await models();
           const handles = handlesOf(model);
           const [id, words, queue] = [++lastId, ++lastId, new ReadWriteQueue()];
-          modules.set(id, { owner: internalClass, layer: handles.model, queue, model, words });
-          modules.set(words, { owner: 'Embedding', layer: handles.words, queue });
+          const isText = handles.words !== undefined;
+          modules.set(id, { owner: internalClass, layer: handles.model, queue, model, ...(isText && { words }) });
+          if (isText) modules.set(words, { owner: 'Embedding', layer: handles.words!, queue });
           const { config, labels, notes, weights, prompts, maskToken } = model;
-          return { id, words, config, task: model.task, labels, notes, weights, prompts, maskToken };
+          return { id, words: isText ? words : undefined, config, task: model.task, labels, notes, weights, prompts, maskToken };
         } catch (error) {
           made?.dispose();
           throw error;
