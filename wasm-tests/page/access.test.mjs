@@ -38,6 +38,41 @@ async function openAll(page) {
   await settled(page);
 }
 
+/** Controls with something else over them. A script's click() and focus() would not notice. */
+const covered = (page) =>
+  page.tool(({ nameOf, text }) => {
+    const found = [];
+    for (const each of document.querySelectorAll('button, input, textarea, select, a[href], summary')) {
+      if (
+        !each.checkVisibility({ visibilityProperty: true }) ||
+        each.disabled ||
+        each.matches('.visually-hidden, [type=file]') ||
+        each.closest('.visually-hidden, .skip')
+      )
+        continue;
+      each.scrollIntoView({ block: 'center', behavior: 'instant' });
+      // The longest line of it.
+      const { left, top, width, height } = [...each.getClientRects()].sort((a, b) => b.width - a.width)[0];
+      const on = document.elementFromPoint(left + width / 2, top + height / 2);
+      if (!each.contains(on) && !each.labels?.[0]?.contains(on))
+        found.push(`${each.localName} “${nameOf(each) || text(each)}” is under ${on?.localName}.${on?.className}`);
+    }
+    return found;
+  });
+
+pageTest('every control can be reached with the pointer', async ({ page }) => {
+  for (const [width, height] of [
+    [1280, 800],
+    [375, 800],
+  ]) {
+    await page.driver.resize(width, height);
+    await openAll(page);
+    assert.deepEqual(await covered(page), [], `at ${width}`);
+    await page.openFresh();
+    assert.deepEqual(await covered(page), [], `at ${width}, first picture`);
+  }
+});
+
 const goToStep = async (page, step) => {
   await page.evaluate((index) => document.querySelectorAll('#steps .step-list button')[index].click(), step - 1);
   const hasCome = ({ text }, number) =>
@@ -118,7 +153,17 @@ pageTest('on a phone nothing is wider than the screen, and axe-core finds no pro
 pageTest('the printed page has the map, no controls, and nothing cut off', async ({ page, t }) => {
   await page.open('step=2&numbers=1');
   await page.shows('table', 'W_Q');
-  const commands = ['Run', 'Share', 'Another model', 'Export', 'View as table', 'Switch off head', 'Next step', 'Dark theme', 'Run attention'];
+  const commands = [
+    'Add a second text',
+    'Share',
+    'Another model',
+    'Export',
+    'View as table',
+    'Switch off head',
+    'Next step',
+    'Dark theme',
+    'Run attention',
+  ];
   const there = () =>
     page.tool(
       ({ all, text, nameOf }, names) => names.filter((name) => all('button').some((each) => text(each) === name || nameOf(each) === name)),

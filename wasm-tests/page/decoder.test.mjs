@@ -86,7 +86,7 @@ pageTest('a decoder shows the next word, and its last word looks only at those b
   );
 
   await page.click('button', 'Switch this head off', region);
-  await reads(page, /^unchanged: /, '#first .before');
+  await reads(page, /^before the change: /, '#first .before');
   await page.click('button', 'Switch this head on', region);
   await page.fill('Sentence', '');
   await reads(page, /There is no text/, '#first .first-about');

@@ -71,7 +71,7 @@ pageTest('the first picture shows the numbers of the mask model, and the whole o
   await assertColumns(page, cup, 1, 3, tokens(cup).indexOf('[MASK]'));
   await assertGuesses(page, await guesses(cup));
   const [first, second] = await guesses(cup);
-  assert.ok(first[1] > second[1] && first[0] === 'coffee');
+  assert.ok(first[1] > second[1] && first[0] === 'tea');
   const bottoms = await page.tool(({ find, all }) => ({
     sentence: find('textbox', 'Sentence').getBoundingClientRect().bottom,
     guesses: find('list', 'Guesses').getBoundingClientRect().bottom,
@@ -109,6 +109,47 @@ pageTest('the sentence is edited in place; blanks are written as underscores', a
   await assertGuesses(page, await guesses(text));
 });
 
+pageTest('the pointer over the words does not ask for them while the visitor writes', { engines: 'chromium' }, async ({ page }) => {
+  const { guesses } = await maskNumbers();
+  await page.openFresh();
+  // Pointing at a word makes it the query, and a click there begins the writing.
+  await page.tool(({ all, nameOf, find }) => {
+    const { left, top, width } = all('button', undefined, ['group', 'Words'])
+      .find((each) => nameOf(each).startsWith('drank:'))
+      .getBoundingClientRect();
+    const at = { clientX: left + width / 2, clientY: top + 20, bubbles: true, pointerType: 'mouse' };
+    document.querySelector('.first-words').dispatchEvent(new PointerEvent('pointermove', at));
+    find('textbox', 'Sentence').focus();
+  });
+  await page.fill('Sentence', 'The capital of France is ___.', region);
+  await assertGuesses(page, await guesses('The capital of France is [MASK].'));
+  assert.equal(await page.evaluate(() => document.querySelector('#guess-title').textContent), 'Its guess');
+  await page.driver.press('Enter');
+  assert.equal(await page.evaluate(() => document.activeElement.tagName), 'BODY');
+});
+
+pageTest('a sentence without a blank gets one at its end', async ({ page }) => {
+  const { guesses } = await maskNumbers();
+  await page.openFresh();
+  await page.fill('Sentence', 'He drank a glass of.', region);
+  await page.click('button', 'add a blank at the end', region);
+  await assertGuesses(page, await guesses('He drank a glass of [MASK].'));
+  await page.lacks('button', 'add a blank at the end');
+  await page.fill('Sentence', '', region);
+  await page.until(({ text }) => text('#first [role=note]').startsWith('There is no text'), 'the note');
+  assert.doesNotMatch(await page.evaluate(() => document.querySelector('#first').textContent), /“”/);
+});
+
+/** The names of the map's rows, whose size depended on the room that they left, once moved it to and fro for ever. */
+pageTest('a sentence of any length can be written', { engines: 'chromium' }, async ({ page }) => {
+  await page.openFresh();
+  const long = 'Antidisestablishmentarianism is not a ___ idea, although nobody in the whole village could explain why it mattered.';
+  for (let end = 80; end <= long.length; ++end) {
+    await page.fill('Sentence', long.slice(0, end), region);
+    await page.until(({ find }, text) => find('textbox', 'Sentence').value.length === text.length + 5, `${end} letters`, long.slice(0, end));
+  }
+});
+
 pageTest('deleting a part of a blank deletes the blank', { engines: 'chromium' }, async ({ page }) => {
   await page.openFresh();
   await page.tool(({ find }) => {
@@ -141,9 +182,22 @@ pageTest('each example fills its blank, and a head can be chosen and switched of
   await page.until(({ text }) => /^Head 5 of 12 looks at the word before/.test(text('.first-caption')), 'the caption');
   await page.click('button', 'Switch this head off', region);
   await assertGuesses(page, guessesWithout(cup, 4));
-  await page.until(({ text }) => /unchanged: coffee 35 %/.test(text('.first-guess')), 'the guess before');
+  await page.until(({ text }) => /before the change: tea 35 %/.test(text('.first-guess')), 'the guess before');
+  const was = (await guesses(cup)).map(([word, share]) => [word, `was ${Math.round(100 * share)} %`]);
+  const shown = await page.evaluate(() =>
+    Array.from(document.querySelectorAll('.first-guess li'), (each) => [
+      each.querySelector('.guess-word').textContent,
+      each.querySelector('.guess-share').dataset.was,
+    ]),
+  );
+  for (const [word, before] of was) for (const [other, written] of shown) if (word === other) assert.equal(written, before, word);
+  assert.ok(shown.every(([, written]) => /^was \d+ %$/.test(written)));
   await page.click('button', 'Switch this head on', region);
   await assertGuesses(page, await guesses(cup));
+  await page.click('button', 'Head 8 of 12', region);
+  await page.click('button', 'Switch this head off', region);
+  await page.until(({ text }) => /is off; 5 other heads look at these words too/.test(text('.first-caption')), 'the other heads');
+  await page.click('button', 'Switch this head on', region);
 });
 
 pageTest('pointing at a word makes it the query, and its guess is for a blank in its place', { engines: 'chromium' }, async ({ page }) => {
@@ -166,8 +220,14 @@ pageTest('pointing at a word makes it the query, and its guess is for a blank in
   await page.until(({ text }) => text('#guess-title') === 'If “drank” were blank', 'the title');
   // Both blanks: the guess for the first.
   await assertGuesses(page, await guesses('She [MASK] a cup of [MASK].'));
+  await page.until(({ text }) => text('.first-onward') === 'another run, with the word hidden', 'that the guess is not from this sum');
   await point('drank', 'pointerleave');
   await assertGuesses(page, await guesses(cup));
+  // Not while the visitor writes.
+  await page.tool(({ find }) => find('textbox', 'Sentence').focus());
+  await point('drank', 'pointermove');
+  await sleep(300);
+  assert.equal(await page.evaluate(() => document.querySelector('#guess-title').textContent), 'Its guess');
 });
 
 pageTest('the steps play, stop and are reached one by one', async ({ page }) => {
@@ -183,8 +243,19 @@ pageTest('the steps play, stop and are reached one by one', async ({ page }) => 
       step,
     );
   await isCurrent(3);
+  await isCurrent(5);
+  await page.click('button', 'Done');
   await page.lacks('group', 'Steps');
   await page.shows('group', 'Examples');
+  // Numbers that were counted up follow the picture again.
+  await page.evaluate(() => document.querySelector('.first-columns [aria-label^="of:"]').click());
+  await page.eventually(async () => {
+    const shown = await page.evaluate(() => Array.from(document.querySelectorAll('.first-drawing .weight'), (each) => each.textContent));
+    assert.deepEqual(
+      shown,
+      (await columns(page)).map(([, , weight]) => `${weight} %`),
+    );
+  });
   await page.click('button', 'Play the steps');
   for (const [step, name] of [
     [5, 'The guess'],
@@ -365,7 +436,7 @@ pageTest('notes about the text, switches and messages move nothing, and messages
     await page.click('button', 'She drank a cup of ___', region);
     await page.until(() => !document.querySelector('#first [role=note]'), 'no note');
     await page.click('button', 'Switch this head off', region);
-    await page.until(({ text }) => /unchanged:/.test(text('.first-guess')), 'the guess before');
+    await page.until(({ text }) => /before the change:/.test(text('.first-guess')), 'the guess before');
     assert.deepEqual(await places(), before, `the switch at ${width}`);
   }
   await page.click('button', 'Export');

@@ -88,7 +88,14 @@ pageTest('heads can be sorted by entropy and by kind', async ({ page }) => {
     'another order',
     expected.join('; '),
   );
-  const kinds = ['the previous token', 'the next token', 'the token itself', 'special tokens', 'many tokens evenly', 'certain tokens'];
+  const kinds = [
+    'the previous token',
+    'the next token',
+    'the token itself',
+    'special tokens',
+    'many tokens evenly',
+    'different tokens for different queries',
+  ];
   const order = (await page.tool(({ all }) => all('button', undefined, ['group', 'Heads as pictures']).map((each) => each.title))).map((about) =>
     kinds.findIndex((kind) => about.includes(kind)),
   );

@@ -225,7 +225,7 @@ pageTest('the lab reads printed arrays, tables and weights in torch order', { en
   // A click in the picture of the weights, at query 3 of 3 and key 2 of 4, shows the number of that cell.
   const weights34 = part(data.attn.scaledDotProductAttention(Q, K, V, { needWeights: true }).weights);
   const shown = await page.tool(({ text }) => {
-    const field = document.querySelector('#lab .result .matrix-field');
+    const field = document.querySelector('#lab .result .matrix-cells');
     const { left, top, width, height } = field.getBoundingClientRect();
     field.dispatchEvent(new MouseEvent('click', { bubbles: true, clientX: left + (1.5 / 4) * width, clientY: top + (2.5 / 3) * height }));
     return new Promise((done) => requestAnimationFrame(() => setTimeout(() => done(text(field.parentElement.querySelector('.matrix-reading'))))));

@@ -261,7 +261,7 @@ pageTest('keys on the map change head, layer and mask, and open export and help'
   await page.until(({ nameOf }) => nameOf(document.activeElement) === 'Export', 'Escape closes them');
   await focus();
   await driver.press('?');
-  await page.until(({ find }) => find('dialog', 'Keys in the attention map').open, '? opens the list of keys');
+  await page.until(({ find }) => find('dialog', 'Keyboard shortcuts of the attention map').open, '? opens the list of keys');
   await page.click('button', 'Close', ['dialog']);
 });
 

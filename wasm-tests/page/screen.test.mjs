@@ -36,20 +36,20 @@ function expectedFinding({ text, pair, layer, head, row, column, breaks }, data)
   const { attentions } = data.forward(input);
   const at = (l, h, j) => attentions[l].data[(h * tokens.length + row) * tokens.length + j];
   const quoted = (token) => (token.startsWith('[') ? token : `“${token}”`);
-  const [name, key, query, weight] = [`${layer + 1}.${head + 1}`, quoted(tokens[column]), quoted(tokens[row]), at(layer, head, column)];
+  const [name, key, query, weight] = [`ayer ${layer + 1}, head ${head + 1}`, quoted(tokens[column]), quoted(tokens[row]), at(layer, head, column)];
   if (!breaks) {
     const most = attentions.every(({ dims }, l) => Array.from({ length: dims[1] }, (_, h) => at(l, h, column)).every((other) => other <= weight));
     const first = tokens.every((_, j) => at(layer, head, j) <= weight);
     const rank = most ? ', more than in any other head' : first ? ', more than on any other token' : '';
-    return [`In head ${name}, ${query} puts ${percent(weight)} of its weight on ${key}${rank}.`];
+    return [`In l${name}, ${query} puts ${percent(weight)} of its weight on ${key}${rank}.`];
   }
   const best = (answer) => Object.entries(answer).reduce((a, b) => (b[1] > a[1] ? b : a));
   const [on, off] = [data.answer(text), data.answer(text, { headMask: data.without(layer * data.heads + head) })].map(best);
   assert.notEqual(on[0], off[0], `“${text}” does not flip any more: node tools/page/find_examples.mjs looks for others`);
   const both = `${on[0]}, ${percent(on[1])} with it; ${off[0]}, ${percent(off[1])} without it.`;
   return [
-    `Head ${name} carries ${key} to ${query}${query === '[CLS]' ? ', from which the answer is read' : ''}. Switch it off and the answer flips: ${both}`,
-    `Head ${name} is off, and the answer has flipped: ${both}`,
+    `L${name}, carries ${key} to ${query}${query === '[CLS]' ? ', from which the answer is read' : ''}. Switch it off and the answer flips: ${both}`,
+    `L${name}, is off, and the answer has flipped: ${both}`,
   ];
 }
 

@@ -12,6 +12,20 @@ const forDeveloping = {
     html.replace("style-src 'self'", "style-src 'self' 'unsafe-inline'").replace("connect-src 'self'", "connect-src 'self' ws:"),
 } as const;
 
+/** attn's worker is one file. The page runs it with one thread and on texts, so what others need is left out. */
+const smallWorker = {
+  name: 'small-worker',
+  transform(code: string, id: string) {
+    if (!id.endsWith('/dist/worker-host.js')) return undefined;
+    const without = ['threaded', 'images'].reduce((left, part) => {
+      const next = left.replace(new RegExp(`\\b${part}:async\\(\\)=>[\\w$]+`), `${part}:void 0`);
+      if (next === left) throw new Error(`${id} has no part "${part}"`);
+      return next;
+    }, code);
+    return { code: without, map: null };
+  },
+};
+
 /** Size of a model's files next to the page (tools/setup models); 0 if they are missing or left out. */
 function bytesOf(folder: string): number {
   if (process.env['MODELS'] === '0') return 0;
@@ -48,7 +62,7 @@ export default defineConfig({
       resolveDependencies: (_, files, { hostType }) => (hostType === 'html' ? files : files.filter((file) => !/\/index-[^/]*\.js$/.test(file))),
     },
   },
-  worker: { format: 'es' },
+  worker: { format: 'es', plugins: () => [smallWorker] },
   // A limit for hanging tests, not slow ones.
   test: { testTimeout: 600_000, hookTimeout: 600_000 },
   plugins: [forDeveloping, besideThePage(process.env['ATTN_PAGE_URL'] || undefined)],

@@ -55,6 +55,7 @@ export const besideThePage = (pageUrl: string | undefined): Plugin => ({
     // With .txt, because hosts offer other extensions as downloads.
     emit('LICENSE.txt', readFileSync(at('LICENSE')));
     emit('NOTICES.txt', readFileSync(at('THIRD_PARTY_NOTICES.md')));
+    emit('OFL.txt', readFileSync(at('web/page/fonts/OFL.txt')));
     if (packedBytes() > 0) emit('attn.tgz', readFileSync(at('build/attn.tgz')));
   },
   writeBundle({ dir }) {

@@ -6,7 +6,6 @@ import { isFirstPictureDrawn } from './state/first_look.ts';
 import { partInAddress } from './state/hash.ts';
 import { explain, status } from './state/status.ts';
 import { Alert } from './ui/alert.tsx';
-import { Help } from './ui/help.tsx';
 
 const story = signal<typeof import('./sections/story.tsx') | undefined>(undefined);
 const storyFailure = signal<string | undefined>(undefined);
@@ -44,12 +43,12 @@ export function App() {
     <>
       <Masthead onHelp={showHelp} />
       <main id="main" tabIndex={-1}>
-        <FirstLook />
+        <FirstLook steps={story.value?.Steps} />
         {story.value && <story.value.Story onHelp={showHelp} />}
         <Alert what="The rest of the page could not be loaded. Reload the page." why={storyFailure.value} />
       </main>
       <Status />
-      <Help dialog={help} />
+      {story.value && <story.value.Help dialog={help} />}
     </>
   );
 }

@@ -6,7 +6,6 @@ import { followHeads } from './state/heads.ts';
 import { followOpeningModel, startPage } from './state/load_model.ts';
 import { follow } from './state/run.ts';
 import { firstVisit } from './state/view.ts';
-import './styles/print.css';
 
 keepInHash(firstVisit);
 followOpeningModel();

@@ -104,8 +104,8 @@ describe.each(families)('a decoder of the family %s', (family) => {
     update({ off: [0, 1, 2, 3] });
     const { made } = await shownFor();
     expect(made.list).not.toEqual(before);
-    expect(made.before!.word).toBe(before[0]!.word);
-    expect(made.before!.share).toBeCloseTo(before[0]!.share, 6);
+    expect(made.before![0]!.word).toBe(before[0]!.word);
+    expect(made.before![0]!.share).toBeCloseTo(before[0]!.share, 6);
   });
 
   it('pays the same attention to all visible tokens if its scores are scaled by 0', async () => {

@@ -38,7 +38,7 @@ describe('the worked example', () => {
     const { X, Wq, Wk, Wv, Wo } = initialExample.matrices;
     const [Q, K, V] = [times(X, Wq), times(X, Wk), times(X, Wv)];
     const first = times(softmax(times(Q, turned(K))), V);
-    const second = times(softmax(times(K, turned(Q))), V);
+    const second = times(softmax(times(K, turned(V))), Q);
     const made = await computeExample(attn, initialExample);
     near(made.head.output, first);
     near(made.second.output, second);

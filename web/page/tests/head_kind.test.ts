@@ -62,7 +62,7 @@ describe('the kind of a head', () => {
           special,
         ),
       ),
-    ).toMatch(/^certain tokens, about 1\.\d per query$/);
+    ).toMatch(/^different tokens for different queries, on average about 1\.\d per query$/);
   });
   it('is described as the predicate of a sentence', () => {
     expect(
@@ -80,6 +80,6 @@ describe('the kind of a head', () => {
           special,
         ),
       ),
-    ).toMatch(/^attends to certain tokens, about 1\.\d per query$/);
+    ).toMatch(/^attends from each token to different ones; the weight of a row spreads over about 1\.\d tokens$/);
   });
 });

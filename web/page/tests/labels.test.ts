@@ -59,7 +59,7 @@ describe('points fitted into a frame', () => {
       20,
     );
     expect(fit([], 440, 20)).toEqual({ height, places: [] });
-    expect(fit([], 1000, 20).height).toBeCloseTo(0.55 * 960 + 40);
+    expect(fit([], 1000, 20).height).toBeCloseTo(0.4 * 960 + 40);
   });
 
   it('are centred if they all coincide', () => {

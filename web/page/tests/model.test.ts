@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { AttnError, type ErrorCode, type ModelOptions } from 'attn';
 import type { Attn } from 'attn/worker';
 import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { wordsOf } from '../src/model/errors.ts';
 import { expectedBytes, knownModels, nameInSentence, nameOf, sentenceName, unnamedFiles } from '../src/model/known.ts';
 import { answerFunction, answerName, headMaskOf, type LoadedModel } from '../src/model/loaded.ts';
 import {
@@ -150,7 +151,7 @@ describe('choosing a model', () => {
     ]);
     asked.length = 0;
     await chooseModel('file:x');
-    expect([asked, failure.value!.cause, status.value.failed]).toEqual([[], expect.stringMatching(/path on your disk/), true]);
+    expect([asked, wordsOf(failure.value!).cause, status.value.failed]).toEqual([[], expect.stringMatching(/path on your disk/), true]);
     await chooseModel('sentiment');
     expect(Object.keys(asked.at(-1) as object)).toEqual(Object.keys(files));
     engine.value = own;
@@ -273,9 +274,10 @@ describe('choosing a model', () => {
       typeof source === 'string' ? Promise.reject(failing(code, 'no such thing')) : own.loadModel(source, options),
     );
     await chooseModel('./folder/');
-    expect(failure.value).toMatchObject({ what: 'The model folder could not be loaded.', detail: `no such thing (${code})`, code });
-    expect(failure.value!.cause, 'the cause is written in plain words').toMatch(/^[A-Za-z][^()]+\.$/);
-    expect(failure.value!.fix).toMatch(fix);
+    expect(failure.value).toMatchObject({ what: 'The model folder could not be loaded.', code });
+    expect(wordsOf(failure.value!).detail).toBe(`no such thing (${code})`);
+    expect(wordsOf(failure.value!).cause, 'the cause is written in plain words').toMatch(/^[A-Za-z][^()]+\.$/);
+    expect(wordsOf(failure.value!).fix).toMatch(fix);
     expect(status.value, 'the status does not repeat the cause').toEqual({ text: 'The model folder could not be loaded.', failed: true });
     expect([model.value, loading.value]).toEqual([before, undefined]);
     await expect(model.value!.text.tokenize('a')).resolves.toBeDefined();
@@ -492,7 +494,7 @@ describe('the small models bundled with the page', () => {
     await chooseModel('masks');
     missing.clear();
     expect(failure.value).toMatchObject({ what: 'The mask model could not be loaded.' });
-    expect(failure.value!.detail).toMatch(/returned status 404/);
+    expect(wordsOf(failure.value!).detail).toMatch(/returned status 404/);
     expect(model.value!.id, 'the previous model stays').toBe('sentiment');
     failure.value = undefined;
   });
@@ -599,12 +601,11 @@ describe('the second copy of a model with the other weight type', () => {
     const said = status.value;
     engine.value = withLoad(own, () => Promise.reject(failing('MEMORY', 'full')));
     await openBeside();
-    expect(besideFailure.value).toEqual({
-      what: 'The sentiment classifier could not be loaded as int8.',
+    expect(besideFailure.value).toMatchObject({ what: 'The sentiment classifier could not be loaded as int8.', code: 'MEMORY' });
+    expect(wordsOf(besideFailure.value!)).toEqual({
       cause: 'There is not enough memory for it.',
       detail: 'full (MEMORY)',
       fix: 'Close other pages, or use a smaller model or a shorter text.',
-      code: 'MEMORY',
     });
     expect([failure.value, status.value, beside.value, loadingBeside.value]).toEqual([undefined, said, undefined, undefined]);
     engine.value = own;
@@ -669,7 +670,7 @@ describe('the WebAssembly module', () => {
   it('reports the address and the status of a missing model file', async () => {
     vi.stubGlobal('fetch', async () => new Response('', { status: 404 }));
     await chooseModel('sentiment');
-    expect(failure.value!.detail).toMatch(/(config\.json|safetensors|tokenizer.*) returned status 404/);
+    expect(wordsOf(failure.value!).detail).toMatch(/(config\.json|safetensors|tokenizer.*) returned status 404/);
     await until('the end of loading', () => loading.value === undefined);
   });
 });

@@ -4,6 +4,7 @@ import type { Attn } from 'attn/worker';
 import { expect, it, vi } from 'vitest';
 
 vi.stubEnv('ATTN_INT8_BYTES', '0');
+const { wordsOf } = await import('../src/model/errors.ts');
 const { expectedBytes, otherHostOf } = await import('../src/model/known.ts');
 const { chooseModel } = await import('../src/state/load_model.ts');
 const { engine, failure } = await import('../src/state/model.ts');
@@ -22,5 +23,5 @@ it('a page without all-MiniLM-L6-v2 names the Hub as its source and loads it fro
   await chooseModel(id);
   expect(asked).toEqual(['https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2/resolve/main/']);
   expect(failure.value!.onHub, 'the Hub was already requested').toBeUndefined();
-  expect(failure.value!.cause).toMatch(/^huggingface\.co returned the error 404/);
+  expect(wordsOf(failure.value!).cause).toMatch(/^huggingface\.co returned the error 404/);
 });

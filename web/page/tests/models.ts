@@ -31,6 +31,7 @@ export async function openModel(
   const [layers, heads] = [attentions!.length, attentions![0]!.dims[1]!];
   const tokenLabels = task === 'token-classification' ? labels : undefined;
   return {
+    id: name,
     text: change(text),
     config,
     labels: tokenLabels ? undefined : labels,

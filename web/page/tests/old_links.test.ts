@@ -90,7 +90,7 @@ const links: Readonly<Record<string, Meaning>> = {
     },
   },
   'text=%E8%BF%99%E9%83%A8%E7%94%B5%E5%BD%B1%E5%BE%88%E5%A5%BD%E3%80%82': { text: '这部电影很好。' },
-  // Of other models.
+  // Links to other models.
   'model=all-MiniLM-L6-v2&text=A+warm+film.&layer=6&head=12': { model: 'all-MiniLM-L6-v2', text: 'A warm film.', layer: 5, head: 11 },
   'model=all-MiniLM-L6-v2&dtype=float32': { model: 'all-MiniLM-L6-v2', dtype: 'float32' },
   'model=entities&text=Marie+Curie+lived+in+Paris.': { model: 'entities', text: 'Marie Curie lived in Paris.' },
@@ -100,7 +100,7 @@ const links: Readonly<Record<string, Meaning>> = {
     model: 'https://example.org/models/my-bert/',
     cell: { row: 1, column: 2 },
   },
-  // Of the other sections.
+  // Links to the other sections.
   'hand.step=6': { rest: ({ example: plain }) => ({ example: { ...plain, step: 5 } }) },
   'hand.scale=root&hand.causal=1': { rest: ({ example: plain }) => ({ example: { ...plain, usualScale: true, causal: true } }) },
   'hand.X=1%2C0%2C1%2C0%3B0%2C2%2C0%2C2%3B1%2C1%2C1%2C-3': {

@@ -111,7 +111,7 @@ describe('the int8 and float32 versions of a model', () => {
     const [answer] = await models.int8.text.classify([['Good?', 'Not at all.']]);
     expect(answered[0]!.answers.int8).toEqual(answer);
     expect(all.count).toBe(2 * 4 * tokens * tokens);
-    linesText.value = 'one';
+    linesText.value = ' ';
     await until('no lines', () => quantized.value.value!.lines === 0);
     expect([quantized.value.value!.leastOfLines, quantized.value.value!.answered.length]).toEqual([undefined, 1]);
     linesText.value = initialLines;

@@ -19,6 +19,7 @@ import {
   running,
   runsLong,
   type Run,
+  wantsParameters,
 } from '../src/state/run.ts';
 import { status } from '../src/state/status.ts';
 import type { LayerChanges } from '../src/state/changes.ts';
@@ -85,6 +86,20 @@ describe('a run', () => {
     expect([running.value, runsLong.value]).toEqual([false, false]);
     expect(status.value.text).toMatch(/^Ready: the model sentiment, 2 × 4 heads over 10 tokens in \d+\.\d ms\.$/);
     expect(status.value.failed).toBeUndefined();
+  });
+
+  it('traces the layer in focus without its parameters until the story wants them', async () => {
+    const before = layerTrace.value!;
+    wantsParameters.value = false;
+    const layer = before.layer === 0 ? 1 : 0;
+    update({ layer });
+    await until(`layer ${layer}`, () => layerTrace.value?.layer === layer);
+    expect(layerTrace.value!.parameters.size).toBe(0);
+    const { trace, run: of } = layerTrace.value!;
+    wantsParameters.value = true;
+    await until('the parameters', () => layerTrace.value!.parameters.size > 0);
+    expect([layerTrace.value!.trace, layerTrace.value!.run], 'nothing is computed again').toEqual([trace, of]);
+    expect(layerTrace.value!.trace).toBe(trace);
   });
 
   it('traces the layer in focus with its parameters and follows the focus without a new run', async () => {
@@ -459,8 +474,7 @@ describe('a run that fails', () => {
     await until('the failure', () => failure.value);
     expect(failure.value).toEqual({
       what: 'The module has stopped.',
-      cause: `the worker is gone (${code})`,
-      fix: 'Start it again. The text and the view stay.',
+      words: { cause: `the worker is gone (${code})`, fix: 'Start it again. The text and the view stay.' },
       code,
     });
   });

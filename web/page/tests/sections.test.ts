@@ -8,7 +8,7 @@ import { ablating, ablation, ablationFailure, isCurrent, switchEachOff } from '.
 import { backgroundValue, editedWeights, headsOff, shownModel } from '../src/state/background.ts';
 import { followHeads, heads } from '../src/state/heads.ts';
 import { lines, linesText, type Lines } from '../src/state/compare_texts.ts';
-import type { LoadedModel } from '../src/model/loaded.ts';
+import { headMaskOf, type LoadedModel } from '../src/model/loaded.ts';
 import { engine, model } from '../src/state/model.ts';
 import { overlay, toggleInOverlay, toggleOverlay } from '../src/state/overlay.ts';
 import { cellInFocus, pointTo } from '../src/state/pointed.ts';
@@ -20,7 +20,19 @@ import { headInFocus, layerInFocus, shown } from '../src/state/map_view.ts';
 import { disturbanceOf, followSpeed, measure, measuring, samples, speed, speedFailure } from '../src/state/speed.ts';
 import { followWalk, ofHead, reach, walk, walkFailure } from '../src/state/walk.ts';
 import { changeLayer, initialView, update, view, type View } from '../src/state/view.ts';
-import { analogy, findWords, initialWords, isWholeWord, neighbours, similarity, updateWords, wordMap, wordsView } from '../src/state/words.ts';
+import {
+  analogy,
+  findWords,
+  initialWords,
+  isWholeWord,
+  neighbours,
+  similarity,
+  tableDims,
+  typical,
+  updateWords,
+  wordMap,
+  wordsView,
+} from '../src/state/words.ts';
 import { checkedSteps } from './models.ts';
 import { aMoment, failing, fetchFile, gate, open, openNamed, until, type Changes } from './state.ts';
 
@@ -380,6 +392,24 @@ describe('switching off each head in turn', () => {
     expect(ablation.value!.pair).toBe('Bad.');
   });
 
+  it('measures the effect on the guess for a blank, and names that word', async () => {
+    const masks = await openNamed(direct, 'masks');
+    await show(masks);
+    await see({ text: 'She drank a cup of [MASK].' });
+    await switchEachOff();
+    const { answer, effects } = ablation.value!;
+    const [[first] = []] = await masks.text.fillMask('She drank a cup of [MASK].', { topK: 1 });
+    expect(answer!.label).toBe(first!.token);
+    expect(answer!.probability).toBeCloseTo(first!.score, 6);
+    expect(effects.dims).toEqual([3, 4]);
+    const encoding = await masks.text.tokenize('She drank a cup of [MASK].');
+    const { logits } = await masks.text.forward(encoding, { headMask: headMaskOf(masks, [7]), outputLogits: true });
+    const [width, blank] = [logits!.dims[2]!, encoding.inputIds.indexOf((await masks.text.tokenToId('[MASK]'))!)];
+    const { data } = await attn.softmax({ data: logits!.data.slice(blank * width, (blank + 1) * width), dims: [1, width] });
+    expect(effects.data[7]).toBeCloseTo(data[(await masks.text.tokenToId(first!.token))!]! - first!.score, 6);
+    expect(new Set(effects.data).size).toBeGreaterThan(6);
+  });
+
   it('measures the change in direction of the embedding if the model has no labels', async () => {
     const plain = await openNamed(direct, 'tiny-mpnet-mean');
     await show(plain);
@@ -497,7 +527,7 @@ describe('a comparison of several texts', () => {
     await see({});
     await linesOf((now) => now.all.probabilities!.data[1]! < 0.9 || now.all.probabilities!.data[0]! > 0.1);
     const kept = lines.value.value;
-    linesText.value = 'one\ntwo';
+    linesText.value = ' ';
     await aMoment(150);
     expect(lines.value.value).toBe(kept);
   });
@@ -535,14 +565,22 @@ describe('words', () => {
 
   it('have neighbours, a similarity, analogies and a map', async () => {
     updateWords(initialWords);
-    const ends = [neighbours, similarity, analogy, wordMap].map(({ follow: begin }) => begin());
-    await found('all word results', () => neighbours.value.value && similarity.value.value && analogy.value.value && wordMap.value.value);
+    const ends = [neighbours, similarity, analogy, wordMap, typical].map(({ follow: begin }) => begin());
+    await found(
+      'all word results',
+      () => neighbours.value.value && similarity.value.value && analogy.value.value && wordMap.value.value && typical.value.value,
+    );
     const table = await of.text.wordEmbeddings;
     const [funny, good, bad, man, king, woman] = (await findWords(of, ['funny', 'good', 'bad', 'man', 'king', 'woman'])).map(({ id }) => id!);
     const near = await table.nearest(funny!, 10);
     expect(neighbours.value.value!.near.map(({ id, similarity: how }) => [id, how])).toEqual(near.map(({ id, similarity: how }) => [id, how]));
     expect(neighbours.value.value!.near[0]!.token).toBe(await of.text.idToToken(near[0]!.id));
     expect(neighbours.value.value!.word.text).toBe('funny');
+    // The same mean, pair by pair.
+    const places = Array.from({ length: 512 }, (_, i) => Math.floor((i * tableDims(of)![0]!) / 512));
+    let sum = 0;
+    for (let i = 0; i < 512; i += 8) for (let j = 0; j < 512; j += 8) if (i !== j) sum += await table.similarity(places[i]!, places[j]!);
+    expect(typical.value.value).toBeCloseTo(sum / (64 * 63), 1);
     expect(similarity.value.value!.similarity).toBe(await table.similarity(good!, bad!));
     const all = await Promise.all(
       (await table.analogy(man!, king!, woman!, 40)).map(async ({ id }) => [id, (await of.text.idToToken(id))!] as const),

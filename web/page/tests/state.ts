@@ -5,12 +5,16 @@ import type { Attn } from 'attn/worker';
 import { expect, vi } from 'vitest';
 import type { LoadedModel } from '../src/model/loaded.ts';
 import { engine, model } from '../src/state/model.ts';
+import { wantsParameters } from '../src/state/run.ts';
 import { initialView, view, type View } from '../src/state/view.ts';
 import { loadDirect, openModel } from './models.ts';
 
 /** Milliseconds; `make mutants` sets a shorter limit. */
 const mostWait = Number(process.env['ATTN_TEST_WAIT'] ?? 120_000);
 vi.setConfig({ testTimeout: 2 * mostWait, hookTimeout: 2 * mostWait });
+
+// As with the whole page.
+wantsParameters.value = true;
 
 export const until = (what: string, holds: () => unknown): Promise<void> =>
   vi.waitFor(() => expect(Boolean(holds()), what).toBe(true), { timeout: mostWait, interval: 5 });

@@ -42,21 +42,27 @@ function candidates({ x, y }: LabelledPoint, size: number, radius: number): read
   ]);
 }
 
-/** In the order of the points, inside the frame, not over other labels or points. Undefined if there is no space. */
+/**
+ * In the order of the points, inside the frame, not over other labels or points; the first ones rather over a point
+ * than not at all. Undefined if there is no space.
+ */
 export function placeLabels(
   points: readonly LabelledPoint[],
   frame: { readonly width: number; readonly height: number },
   size: number,
   radius: number,
+  first = 0,
 ): readonly (Place | undefined)[] {
   const taken: Box[] = [];
   const dots = points.map(({ x, y }): Box => ({ left: x - radius, right: x + radius, top: y - radius, bottom: y + radius }));
   return points.map((point, i) => {
-    const place = candidates(point, size, radius).find((each) => {
+    const free = candidates(point, size, radius).filter((each) => {
       const box = boxOf(each, point.text, size);
       if (box.left < 0 || box.right > frame.width || box.top < 0 || box.bottom > frame.height) return false;
-      return !taken.some((other) => overlaps(box, other)) && !dots.some((dot, j) => j !== i && overlaps(box, dot));
+      return !taken.some((other) => overlaps(box, other));
     });
+    const isClear = (each: Place) => !dots.some((dot, j) => j !== i && overlaps(boxOf(each, point.text, size), dot));
+    const place = free.find(isClear) ?? (i < first ? free[0] : undefined);
     if (place) taken.push(boxOf(place, point.text, size));
     return place;
   });
@@ -75,7 +81,7 @@ export function fit(
   const [left, right] = range(points.map(({ x }) => x));
   const [bottom, top] = range(points.map(({ y }) => y));
   const inner = Math.max(1, width - 2 * margin);
-  const innerHeight = Math.max(0.55 * inner, Math.min(inner, 300));
+  const innerHeight = Math.max(0.4 * inner, Math.min(inner, 300));
   const scale = Math.min(inner / (right - left || 1), innerHeight / (top - bottom || 1));
   const height = innerHeight + 2 * margin;
   const [middleX, middleY] = [(left + right) / 2, (bottom + top) / 2];

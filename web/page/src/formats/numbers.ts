@@ -20,7 +20,9 @@ export function teaching(values: ArrayLike<number>): (value: number) => string {
 
 /** As short as possible, for sums of products. */
 export function brief(value: number): string {
-  if (!Number.isFinite(value) || Number.isInteger(value)) return String(value === 0 ? 0 : value);
+  if (!Number.isFinite(value) || value === 0) return String(value === 0 ? 0 : value);
+  if (Math.abs(value) >= 1e7) return value.toExponential(2).replace('e+', 'e');
+  if (Number.isInteger(value)) return String(value);
   return Math.abs(value) < 1e-3 ? value.toExponential(1) : String(Number(value.toPrecision(4)));
 }
 

@@ -1,5 +1,5 @@
 /** The page's words for a model that did not load; the package's message is shown below. */
-import { hubHost, isGguf } from './address.ts';
+import { AddressError, hubHost, isGguf } from './address.ts';
 import { codeOf, explain } from '../state/status.ts';
 
 export interface Origin {
@@ -12,6 +12,13 @@ export interface Origin {
 export interface Words {
   readonly cause: string;
   readonly fix: string;
+}
+
+/** The failure, or the words for it. */
+export interface Reason {
+  readonly error?: unknown;
+  readonly origin?: Origin | undefined;
+  readonly words?: Words;
 }
 
 interface Detail {
@@ -130,6 +137,11 @@ function tooLarge({ expected, got }: Detail): Words | undefined {
     cause: `It is too large: it needs ${gigabytesIn(got) ?? 'more'} of memory, and a page can use at most ${most}.`,
     fix: 'Use a smaller model, or int8 weights, which take a quarter of float32.',
   };
+}
+
+export function wordsOf({ error, origin = { host: undefined }, words }: Reason): Words & { readonly detail?: string } {
+  if (words) return words;
+  return { ...(error instanceof AddressError ? { cause: error.message, fix: '' } : explainLoading(error, origin)), detail: explain(error) };
 }
 
 export function explainLoading(error: unknown, origin: Origin): Words {

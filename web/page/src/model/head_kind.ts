@@ -7,7 +7,7 @@ export const headKinds: Readonly<Record<HeadKind, string>> = {
   self: 'the token itself',
   separator: 'special tokens',
   diffuse: 'many tokens evenly',
-  mixed: 'certain tokens',
+  mixed: 'different tokens for different queries',
 };
 
 export interface HeadSummary {
@@ -59,7 +59,7 @@ export function headSummary(weights: Float32Array, special: readonly boolean[]):
 }
 
 const isSpread = (kind: HeadKind): kind is 'diffuse' | 'mixed' => kind === 'diffuse' || kind === 'mixed';
-const spreadText = ({ kind, entropy }: HeadSummary) => `${headKinds[kind]}, about ${Math.exp(entropy).toFixed(1)} per query`;
+const spreadText = ({ kind, entropy }: HeadSummary) => `${headKinds[kind]}, on average about ${Math.exp(entropy).toFixed(1)} per query`;
 const oftenness = (share: number) => (share > 0.5 ? 'mostly' : 'often');
 const percent = (share: number) => `${Math.round(100 * share)} %`;
 
@@ -72,16 +72,24 @@ export function kindText(of: HeadSummary): string {
 
 /** "attends mostly to the previous token: 78 % of the weight" */
 export function lookText(of: HeadSummary): string {
-  if (isSpread(of.kind)) return `attends to ${spreadText(of)}`;
+  const spread = Math.exp(of.entropy).toFixed(1);
+  if (of.kind === 'diffuse') return `spreads the weight of each query over about ${spread} tokens`;
+  if (of.kind === 'mixed') return `attends from each token to different ones; the weight of a row spreads over about ${spread} tokens`;
   const share = of.shares[of.kind];
   return `attends ${oftenness(share)} to ${headKinds[of.kind]}: ${percent(share)} of the weight`;
 }
 
-export const headWords: Readonly<Record<HeadKind, string>> = {
+const headWords: Readonly<Record<HeadKind, string>> = {
   previous: 'looks at the word before',
   next: 'looks at the word after',
   self: 'looks at the word itself',
   separator: 'rests: it looks at the marks around the sentence',
   diffuse: 'looks at all words alike',
-  mixed: 'looks at certain words',
+  mixed: 'depends on the words',
 };
+
+/** "often looks at the word before" */
+export function headText({ kind, shares }: HeadSummary): string {
+  const words = headWords[kind];
+  return isSpread(kind) || kind === 'separator' || oftenness(shares[kind]) === 'mostly' ? words : `often ${words}`;
+}

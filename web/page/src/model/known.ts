@@ -15,7 +15,7 @@ export const knownModels = [
     repository: 'sentence-transformers/all-MiniLM-L6-v2',
   },
   { id: 'entities', name: 'entity model', about: '3 layers × 4 heads, names in a text', bytes: 1_600_000 },
-  { id: 'masks', name: 'mask model', about: '3 layers × 4 heads, words for a mask', bytes: 1_560_000 },
+  { id: 'masks', name: 'mask model', about: '3 layers × 4 heads, words for a mask', bytes: 1_215_000 },
   { id: 'reactions', name: 'reaction model', about: '12 layers × 8 heads, atoms of chemical reactions', bytes: 980_000 },
 ] as const;
 

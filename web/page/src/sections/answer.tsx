@@ -1,5 +1,7 @@
 import { counted } from '../formats/numbers.ts';
-import { rightOf100, sentimentLabels } from '../state/bundled.ts';
+import { id2label } from '../../../../testdata/models/sentiment/config.json';
+import { rightOf100 } from '../state/bundled.ts';
+import { guessText } from './guess_text.ts';
 import { openingModel, sentenceName } from '../model/known.ts';
 import { answerFunction, isDecoder, type LoadedModel } from '../model/loaded.ts';
 import { answers, baseline, hasWords, run, type LabelScore } from '../state/run.ts';
@@ -23,7 +25,7 @@ export function Answer() {
     return (
       <p class="answer-none note">
         {of.model.task === 'fill-mask' || isDecoder(of.model)
-          ? `Its guess for the ${isDecoder(of.model) ? 'next word' : 'blank'} is in the first figure.`
+          ? (guessText() ?? `Its guess for the ${isDecoder(of.model) ? 'next word' : 'blank'} is in the first figure.`)
           : `${sentenceName(of.model)} has no classifier. Switching a head off changes the maps of later layers.`}
       </p>
     );
@@ -80,7 +82,7 @@ export function Trust() {
 function Waiting() {
   return (
     <ul class="answer" aria-hidden="true">
-      {sentimentLabels.map((label) => (
+      {Object.values(id2label).map((label) => (
         <li key={label}>
           <span>{label}</span>
           <span class="answer-bar" />

@@ -1,3 +1,4 @@
+import { capitalized } from '../formats/names.ts';
 import type { ComponentChildren } from 'preact';
 import { isDecoder } from '../model/loaded.ts';
 import { withOwnMask } from '../state/changes.ts';
@@ -76,7 +77,7 @@ export function Controls({ of }: { of: Run }) {
           <option value="log">logarithmic</option>
         </select>
         <span class="note" id="colours-note">
-          {scaleBy === 'auto' ? `Now: ${scaleNote}` : `${scaleNote[0]!.toUpperCase()}${scaleNote.slice(1)}`}
+          {scaleBy === 'auto' ? `Now: ${scaleNote}` : capitalized(scaleNote)}
         </span>
       </div>
       <Slider

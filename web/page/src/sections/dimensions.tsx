@@ -49,7 +49,7 @@ function Strips() {
           </span>
         ))}
         . This sum is scaled, and softmax over all keys turns it into the weight. <span class="plus">Violet is positive</span>,{' '}
-        <span class="minus">yellow negative</span>.
+        <span class="minus">gold negative</span>.
       </p>
     </>
   );

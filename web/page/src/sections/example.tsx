@@ -12,7 +12,6 @@ import {
 import { status } from '../state/status.ts';
 import '../styles/stepper.css';
 import { Paper } from '../ui/papers.tsx';
-import { Term } from '../ui/term.tsx';
 import { FlowDiagram } from './example/diagram.tsx';
 import { steps, titles } from './example/steps.tsx';
 import { PartTitle } from '../ui/part_title.tsx';
@@ -30,12 +29,12 @@ export function Example() {
       <div class="lede">
         <PartTitle of="one" name="example-title" />
         <p>
-          “Cats chase mice”: three words, with numbers small enough for pencil and paper. Follow them from X to the output of a{' '}
-          <Term word="layer">layer</Term>. Steps 1 to 8 use the numbers of “<Paper of="Raimi Karim 2019">Illustrated: Self-Attention</Paper>” (Raimi
-          Karim 2019); the words and the last two steps are added here. The same code computes these numbers and the map below.
+          “Cats chase mice”: three words, with numbers small enough for pencil and paper. Each row belongs to one word: follow that of “cats” from X
+          to the output of attention. Steps 1 to 8 use the numbers of “<Paper of="Raimi Karim 2019">Illustrated: Self-Attention</Paper>” (Raimi Karim
+          2019); the words and the last two steps are added here. The same code computes these numbers and the map below.
         </p>
         <p class="try">
-          <strong>Try:</strong> change a number of X to 10 in step 1. Then look at step 6: which word gets nearly all the attention?
+          <strong>Try:</strong> change the first number of “chase” in X to 3, in step 1. Then look at step 6: which word do all three look at now?
         </p>
       </div>
       <FlowDiagram titles={titles} />

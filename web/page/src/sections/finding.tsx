@@ -1,4 +1,5 @@
 import { useEffect } from 'preact/hooks';
+import { headName } from '../formats/names.ts';
 import { lookText } from '../model/head_kind.ts';
 import { brokenAnswers, finding, findingText } from '../state/finding.ts';
 import { heads } from '../state/heads.ts';
@@ -21,7 +22,7 @@ function Sentence() {
   if (!summary) return <>…</>;
   return (
     <>
-      On this text head {layer + 1}.{head + 1} {lookText(summary)}.
+      On this text, {headName(layer, head)}, {lookText(summary)}.
     </>
   );
 }

@@ -1,4 +1,5 @@
 /** The first screen: one query looks at the other words, and becomes a guess. */
+import type { ComponentType } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { firstLook, isFirstPictureDrawn, isPlaying, showStep, stepShown, type FirstLook as Numbers } from '../state/first_look.ts';
 import { filledBlanks, fillsBlanks, guesses, guessesNext, queryAsked } from '../state/guess.ts';
@@ -16,14 +17,14 @@ import { Foot } from './first_look/foot.tsx';
 import { Guesses, Sum } from './first_look/guesses.tsx';
 import { Unread } from './unread.tsx';
 
-export function FirstLook() {
+export function FirstLook({ steps }: { steps: ComponentType | undefined }) {
   return (
     <section id="first" class="first" aria-label="First look">
       <Unread />
       <h1>{heading()}</h1>
       <About />
       <Figure />
-      <Foot />
+      <Foot steps={steps} />
     </section>
   );
 }
@@ -33,12 +34,40 @@ function heading(): string {
   return `To ${fillsBlanks() ? 'fill a blank' : 'understand a word'}, a Transformer looks at the other words.`;
 }
 
+/** For such a text a full stop is the likeliest guess. */
+const endsInBlank = (text: string, mask: string): boolean => text.trimEnd().endsWith(mask);
+
+/** At the end, before the full stop. */
+const withBlankAtEnd = (text: string, mask: string): string => `${text.replace(/[\s.]+$/u, '')} ${mask}.`;
+
 /** A warning about the text takes the place of the sub-heading, so that nothing moves. */
 function About() {
-  const notes = run.value ? textNotes(run.value) : [];
+  const of = run.value;
+  const notes = of ? textNotes(of) : [];
+  const mask = of?.model.maskToken;
+  if (notes.length === 0 && of && mask !== undefined && endsInBlank(of.view.text, mask))
+    return (
+      <p class="first-about">
+        The text ends with the blank, so the model expects a full stop there.{' '}
+        <button type="button" class="quiet in-text" onClick={() => setText(`${of.view.text.trimEnd()}.`, of.view.pair)}>
+          Add a full stop
+        </button>
+      </p>
+    );
+  if (notes.length > 0 || !of || mask === undefined || of.tokens.includes(mask))
+    return (
+      <p class="first-about" role={notes.length > 0 ? 'note' : undefined}>
+        {notes.length > 0 ? notes.join(' ') : 'This is the calculation, live in your browser. Change a word.'}
+      </p>
+    );
+  const { text, pair } = of.view;
   return (
-    <p class="first-about" role={notes.length > 0 ? 'note' : undefined}>
-      {notes.length > 0 ? notes.join(' ') : 'This is the calculation, live in your browser. Change a word.'}
+    <p class="first-about">
+      No blank: each word can ask. Write ___ for a word, or{' '}
+      <button type="button" class="quiet in-text" onClick={() => setText(withBlankAtEnd(text, mask), pair)}>
+        add a blank at the end
+      </button>
+      .
     </p>
   );
 }
@@ -74,6 +103,14 @@ function piecesOf(now: Numbers | undefined, text: string): readonly Piece[] {
 /** Pixels after which the columns of a long text are drawn again: only those on the screen are. */
 const scrollStep = 200;
 
+/** Fades the side where a long text goes on. */
+function fade(words: HTMLElement): void {
+  const { scrollLeft, scrollWidth, clientWidth } = words;
+  const [left, right] = [scrollLeft > 1, scrollLeft + clientWidth < scrollWidth - 1];
+  words.toggleAttribute('data-more', left || right);
+  if (left || right) words.dataset['more'] = left && right ? 'both' : left ? 'left' : 'right';
+}
+
 function Figure() {
   const box = useRef<HTMLDivElement>(null);
   const words = useRef<HTMLDivElement>(null);
@@ -92,6 +129,7 @@ function Figure() {
     document.documentElement.dataset['ready'] = 'true';
     isFirstPictureDrawn.value = true;
   }, [isComplete]);
+  useLayoutEffect(() => fade(words.current!), [layout, room]);
   // The query of a long text comes into view, except while the visitor writes.
   useLayoutEffect(() => {
     const [frame, x] = [words.current!, layout && fits && now ? layout.columns[now.place] : undefined];
@@ -100,7 +138,8 @@ function Figure() {
   }, [layout, now?.token]);
   const step = stepShown.value;
   const point = (event: PointerEvent) => {
-    if (!layout || !now || event.pointerType !== 'mouse' || event.buttons !== 0) return;
+    const isWriting = words.current!.contains(document.activeElement) && document.activeElement instanceof HTMLTextAreaElement;
+    if (!layout || !now || isWriting || event.pointerType !== 'mouse' || event.buttons !== 0) return;
     const { left } = words.current!.getBoundingClientRect();
     const x = event.clientX - left + words.current!.scrollLeft;
     const near = layout.columns.findIndex((middle) => Math.abs(middle - x) < layout.columnWidth / 2 - 2);
@@ -120,7 +159,10 @@ function Figure() {
         ref={words}
         class={layout && !isNarrow && layout.width > room + 1 ? 'first-words scrolls' : 'first-words'}
         style={isNarrow ? {} : { height: `${figureHeight}px` }}
-        onScroll={(event) => setScrolled(Math.floor(event.currentTarget.scrollLeft / scrollStep) * scrollStep)}
+        onScroll={(event) => {
+          fade(event.currentTarget);
+          setScrolled(Math.floor(event.currentTarget.scrollLeft / scrollStep) * scrollStep);
+        }}
         onPointerMove={point}
         onPointerLeave={() => (queryAsked.value = undefined)}
       >
@@ -135,7 +177,11 @@ function Figure() {
               pieces={piecesOf(now, text)}
               room={room}
               wraps={isNarrow}
-              onText={(written) => setText(written, pair)}
+              onText={(written) => {
+                showStep(0);
+                setText(written, pair);
+              }}
+              onWriting={() => (queryAsked.value = undefined)}
               onLayout={setLayout}
             />
           </div>

@@ -8,6 +8,7 @@ import { update, view } from '../state/view.ts';
 import '../styles/head_details.css';
 import type { Cell } from '../ui/attention_map.tsx';
 import { NumberTable } from '../ui/number_table.tsx';
+import { Paper } from '../ui/papers.tsx';
 import { useSeen } from '../ui/seen.ts';
 import { ShadedText } from '../ui/shaded_text.tsx';
 import { Term } from '../ui/term.tsx';
@@ -38,13 +39,18 @@ function Loaded({ of, shown: now }: { of: Run; shown: Shown }) {
   return (
     <div class="more-body">
       <p class="note" id="map-hint">
-        Point at a cell or a word to read its weight, click to lock it. With the keyboard: arrow keys move, Enter locks, ? lists all keys.
+        Point at a cell or a word to read its weight, click to lock it. With the keyboard, once the map has the focus: arrow keys move, Enter locks, ?
+        lists all keys.
       </p>
       {size > 0 && <Forms of={of} shown={now} />}
       {size > 0 && <Links shown={now} />}
       <Dimensions />
       <p class="try">
         <strong>Try:</strong> hide the <Term word="special token">special tokens</Term> and renormalise. Which words get the attention now?
+      </p>
+      <p class="note">
+        A weight tells how much of a word’s value is taken, not why the model gives an answer (<Paper of="Jain and Wallace 2019" />
+        ). With the causal mask, a word looks only at itself and the words before, as in GPT.
       </p>
       <Controls of={of} />
       <div class="buttons">

@@ -1,12 +1,13 @@
-import { useLayoutEffect, useRef } from 'preact/hooks';
+import { useRef } from 'preact/hooks';
+import { capitalized, headName } from '../formats/names.ts';
 import { headKinds, kindText, leastShare, leastSpread, type HeadKind } from '../model/head_kind.ts';
-import { paint } from '../draw/palette.ts';
 import { opening } from '../state/bundled.ts';
 import { heads, toggleHead, type Head } from '../state/heads.ts';
 import { run } from '../state/run.ts';
 import { headInFocus, layerInFocus } from '../state/map_view.ts';
 import { update, view, type HeadOrder } from '../state/view.ts';
 import '../styles/heads.css';
+import { LevelMap } from '../ui/level_map.tsx';
 import { Term } from '../ui/term.tsx';
 
 /** `summary` arrives shortly after the map. */
@@ -88,6 +89,7 @@ export function Heads() {
           All heads on
         </button>
       </div>
+      <p class="note">Each head has a map of its own (part 4). 2.4 is layer 2, head 4.</p>
       <div
         ref={group}
         class={['head-cards', order === 'index' && 'by-layer', layers > 3 && 'many-layers', perLayer > 6 && 'many-heads'].filter(Boolean).join(' ')}
@@ -121,34 +123,25 @@ interface CardProps {
 
 /** A picture of the map, and a switch. Only one picture and one switch are tab stops. */
 function Card({ of: { layer, head, summary }, chosen, off, onChoose, onSwitch }: CardProps) {
-  const canvas = useRef<HTMLCanvasElement>(null);
-  const [picture, size] = [summary?.picture, summary?.size ?? 1];
-  useLayoutEffect(() => {
-    if (!picture) return;
-    const context = canvas.current!.getContext('2d', { willReadFrequently: true })!;
-    const image = context.createImageData(size, size);
-    for (let i = 0; i < picture.length; ++i) paint(image.data, i, picture[i]!);
-    context.putImageData(image, 0, 0);
-  }, [picture, size]);
-  const name = `ayer ${layer + 1}, head ${head + 1}`;
+  const name = headName(layer, head);
   const names = ['head-card', chosen && 'chosen', off && 'off'].filter(Boolean).join(' ');
   return (
     <div class={names}>
       <button
         type="button"
         aria-pressed={chosen}
-        aria-label={`L${name}`}
+        aria-label={capitalized(name)}
         title={summary && `${kindText(summary)}; entropy ${summary.entropy.toFixed(2)}`}
         tabIndex={chosen ? 0 : -1}
         onClick={onChoose}
       >
-        <canvas ref={canvas} width={size} height={size} aria-hidden="true" />
+        <LevelMap levels={summary?.picture} size={summary?.size ?? 1} />
       </button>
       <p aria-hidden="true" onClick={onChoose}>
         {layer + 1}.{head + 1} <small>{summary?.kind ?? '…'}</small>
       </p>
       <label>
-        <input type="checkbox" checked={off} aria-label={`Switch off l${name}`} tabIndex={chosen ? 0 : -1} onChange={onSwitch} />
+        <input type="checkbox" checked={off} aria-label={`Switch off ${name}`} tabIndex={chosen ? 0 : -1} onChange={onSwitch} />
         <span aria-hidden="true">off</span>
       </label>
     </div>

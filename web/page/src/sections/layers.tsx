@@ -15,7 +15,7 @@ import { Bar } from '../ui/bar.tsx';
 import { Part } from '../ui/part.tsx';
 import { PartTitle } from '../ui/part_title.tsx';
 import { useSeen } from '../ui/seen.ts';
-import { StripRows } from '../ui/strip.tsx';
+import { largest, StripRows } from '../ui/strip.tsx';
 import { Term } from '../ui/term.tsx';
 import { percent } from './first_look/drawing.tsx';
 
@@ -25,9 +25,9 @@ export function Layers() {
       <PartTitle of="layers" name="layers-title" />
       <div class="lede">
         <p>
-          What attention has gathered is added to the row of the word: a <Term word="residual" />. A norm keeps its numbers in range. Then each row
-          alone goes through the <Term word="feed-forward">feed-forward network</Term>, which adds what it makes of it. The next <Term word="layer" />{' '}
-          does the same with the new rows.
+          What attention has gathered is added to the row of the word, by a <Term word="residual">residual connection</Term>. A norm keeps its numbers
+          in range. Then each row alone goes through the <Term word="feed-forward">feed-forward network</Term>, which adds what it makes of it. The
+          next <Term word="layer" /> does the same with the new rows.
         </p>
       </div>
       <OneLayer />
@@ -54,23 +54,25 @@ function Rows({ of: { trace, run, layer } }: { of: LayerInFocus }) {
   const before = run.hiddenStates[layer]!;
   // Some models normalise what they add; the last hidden state of a pre-norm model is after the last norm.
   const added = (what: Tensor, sum: Tensor, to: Tensor) => rowOf(hasPostNorm(config) ? difference(sum, to) : what);
+  const rows = [
+    { name: 'its row before the layer', values: rowOf(before) },
+    { name: '+ what attention adds', values: added(trace.output, trace.attn_residual, before) },
+    isPreNorm(config) ? { name: '= their sum', values: rowOf(trace.attn_residual) } : { name: '= their sum, normalised', values: rowOf(trace.norm1) },
+    { name: '+ what feed-forward adds', values: added(trace.ff_output, trace.ff_residual, trace.attn_residual) },
+    {
+      name: isPreNorm(config) ? '= its row after the layer' : '= its row after the layer, normalised',
+      values: rowOf(isPreNorm(config) ? trace.ff_residual : run.hiddenStates[layer + 1]!),
+    },
+  ];
+  // One scale, so that sums can be followed by eye.
+  const most = Math.max(...rows.map(({ values }) => largest(values)));
   return (
     <>
       <p>
         “{run.tokens[token]}” in layer {layer + 1} of {layers}:
       </p>
-      <StripRows
-        rows={[
-          { name: 'its row before the layer', values: rowOf(before) },
-          { name: '+ what attention adds', values: added(trace.output, trace.attn_residual, before) },
-          isPreNorm(config)
-            ? { name: '= their sum', values: rowOf(trace.attn_residual) }
-            : { name: '= their sum, normalised', values: rowOf(trace.norm1) },
-          { name: '+ what feed-forward adds', values: added(trace.ff_output, trace.ff_residual, trace.attn_residual) },
-          { name: '= its row after the layer', values: rowOf(isPreNorm(config) ? trace.ff_residual : run.hiddenStates[layer + 1]!) },
-        ]}
-      />
-      <p class="note">One cell for each of {width} numbers. Violet is positive, yellow negative; the strongest colour is the largest of its row.</p>
+      <StripRows rows={rows.map((each) => ({ ...each, most }))} />
+      <p class="note">One cell for each of {width} numbers. Violet is positive, gold negative; all rows have one scale.</p>
     </>
   );
 }
@@ -90,7 +92,8 @@ function Guesses() {
         {run && rows && (
           <>
             <p>
-              The head that {kind === 'next' ? 'guesses the next word' : 'fills blanks'}, applied after every layer instead of after the last one only
+              The output layer that {kind === 'next' ? 'predicts the next word' : 'fills blanks'}, applied after every layer (the logit lens),
+              although it was trained only for the last
               {isPreNorm(run.model.config) && ' (with the norm that comes before it)'}:{' '}
               {kind === 'blank'
                 ? 'what would the blank be?'
@@ -119,7 +122,7 @@ function Guesses() {
 
 const NoGuesses = () => (
   <>
-    <p>This model has no head that guesses words. The mask model has one.</p>
+    <p>This model does not predict words. The mask model does.</p>
     <button type="button" disabled={!!loading.value} onClick={() => void chooseModel('masks')}>
       Change to the mask model
     </button>

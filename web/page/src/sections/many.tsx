@@ -1,6 +1,7 @@
 import { shownModel } from '../state/background.ts';
 import { chooseModel } from '../state/load_model.ts';
 import { loading, model } from '../state/model.ts';
+import '../styles/many.css';
 import '../styles/use.css';
 import { Part } from '../ui/part.tsx';
 import { Paper } from '../ui/papers.tsx';
@@ -16,14 +17,16 @@ export function Many() {
       <PartTitle of="many" name="many-title" />
       <div class="lede">
         <p>
-          One <Term word="head" /> follows one kind of link, so each layer has several, with queries, keys and values of their own. What they gather
-          is put side by side, and one matrix, W<sub>O</sub>, mixes it into one row for each word.
+          A <Term word="head" /> gives each word one set of weights. To follow several kinds of links, each layer has several heads, with queries,
+          keys and values of their own. What they gather is put side by side, and one matrix, W<sub>O</sub>, mixes it into one row for each word.
         </p>
       </div>
       <Concatenation />
-      {of && <Heads of={of} />}
-      {of && <InTurn of={of} />}
-      <Chemistry />
+      <div class="many-parts">
+        {of && <Heads of={of} />}
+        {of && <InTurn of={of} />}
+        <Chemistry />
+      </div>
     </section>
   );
 }

@@ -1,7 +1,7 @@
 /** The loaded model, the ways to load another, and dropped files. */
 import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
 import { hubHost, isGguf, readAddress } from '../model/address.ts';
-import { decoders, encoders } from '../model/errors.ts';
+import { decoders, encoders, wordsOf } from '../model/errors.ts';
 import { megabytes, wholeMegabytes } from '../formats/numbers.ts';
 import { longestHash } from '../state/hash.ts';
 import { expectedBytes, knownModels, nameInSentence, nameOf, openingModels, otherHostOf, sentenceName } from '../model/known.ts';
@@ -151,7 +151,9 @@ function Offer({ id, loaded, onChoose }: { id: string; loaded: LoadedModel; onCh
   );
 }
 
-function Problem({ of: { what, cause, fix, detail, code, onHub } }: { of: Failure }) {
+function Problem({ of }: { of: Failure }) {
+  const { what, code, onHub } = of;
+  const { cause, fix, detail } = wordsOf(of);
   const stopped = code === 'INTERNAL' || code === 'ABORTED' || !model.value;
   const known = knownModels.find((each) => 'repository' in each && each.repository === onHub);
   return (

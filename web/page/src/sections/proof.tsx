@@ -1,13 +1,15 @@
 import { useEffect, useRef } from 'preact/hooks';
-import { shownModel } from '../state/background.ts';
+import { scientific } from '../formats/numbers.ts';
+import { editedWeights, shownModel } from '../state/background.ts';
+import { openBeside } from '../state/load_model.ts';
 import { quantized } from '../state/quantized.ts';
-import { comparison } from '../state/reference.ts';
+import { comparison, exactOf, referenced } from '../state/reference.ts';
 import { selfCheck } from '../state/self_check.ts';
 import { followSpeed } from '../state/speed.ts';
 import '../styles/proof.css';
 import { useSeen } from '../ui/seen.ts';
 import type { LoadedModel } from '../model/loaded.ts';
-import { Agreement, total } from './proof/agreement.tsx';
+import { Agreement, largest, total } from './proof/agreement.tsx';
 import { Checks } from './proof/checks.tsx';
 import { Quantization } from './proof/quantization.tsx';
 import { SpeedPart } from './proof/speed.tsx';
@@ -21,7 +23,7 @@ function Line({ of }: { of: LoadedModel }) {
   return (
     <span class={agrees ? 'proof-line' : 'proof-line failed'}>
       {agrees ? '✓' : '✗'} {total(rows)} numbers {agrees ? 'agree' : 'do not all agree'} with {torch ? 'PyTorch and ' : ''}a calculation without the
-      module
+      module; the largest difference is {scientific(largest(rows).difference)}
     </span>
   );
 }
@@ -38,6 +40,10 @@ export function ProofSection() {
     return () => ends.forEach((end) => end());
   }, [wasSeen.current]);
   const of = shownModel.value;
+  // PyTorch's numbers need the same weights as float32. They are small, and were downloaded already.
+  useEffect(() => {
+    if (wasSeen.current && of && referenced.includes(of.id) && !exactOf(of) && editedWeights.value.length === 0) void openBeside();
+  }, [wasSeen.current, of]);
   return (
     <section id="proof" ref={section} aria-labelledby="proof-title">
       <h3 id="proof-title" class="sub-title">
@@ -45,9 +51,9 @@ export function ProofSection() {
       </h3>
       <div class="lede">
         <p>
-          Why should you believe these numbers? PyTorch, the library in which such models are made, has also computed the sentiment classifier, and
-          this page has just compared its numbers with PyTorch’s. It has recomputed every layer without its WebAssembly module. It can show how
-          rounding the weights to 8 bits changes the results. And it has measured the speed of this browser.
+          Why should you believe these numbers? This page recomputes every layer without its WebAssembly module. It compares its mask model and its
+          classifier with the results of PyTorch, the library in which such models are made. It shows how rounding the weights to 8 bits changes the
+          results, and it measures the speed of this browser.
         </p>
         <p class="try">
           <strong>Try:</strong> measure the speed again while a video plays in another tab, or with your laptop unplugged.

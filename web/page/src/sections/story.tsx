@@ -1,9 +1,11 @@
 /** Everything below the first screen. A chunk that is loaded after the first picture. */
 import '../styles/story.css';
 import { addStates } from '../state/hash.ts';
+import { wantsParameters } from '../state/run.ts';
 import { storyStates } from '../state/story_states.ts';
 import { followWhy } from '../state/why.ts';
 import { Footer } from '../ui/footer.tsx';
+export { Help } from '../ui/help.tsx';
 import { Example } from './example.tsx';
 import { More } from './head_details.tsx';
 import { Lab } from './lab.tsx';
@@ -15,8 +17,13 @@ import { Steps } from './steps.tsx';
 import { Train } from './train.tsx';
 import { Use } from './use.tsx';
 import { Words } from './words.tsx';
+import '../styles/first_forced.css';
+import '../styles/print.css';
+
+export { Steps } from './first_look/steps.tsx';
 
 addStates(storyStates);
+wantsParameters.value = true;
 followWhy();
 
 export function Story({ onHelp }: { onHelp: () => void }) {

@@ -1,7 +1,6 @@
 /** Task heads with more than one answer per text. A chunk that is loaded with the first model that has such a head. */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useRef } from 'preact/hooks';
-import { fixed } from '../formats/numbers.ts';
 import { readLines } from '../state/compare_texts.ts';
 import type { LoadedModel } from '../model/loaded.ts';
 import { taskTexts, type TaskText } from '../state/task_texts.ts';
@@ -23,6 +22,7 @@ import {
 import '../styles/tasks.css';
 import { BarNumber } from '../ui/bar_number.tsx';
 import { NumberTable } from '../ui/number_table.tsx';
+import { numberedLine, Ranked } from '../ui/ranked.tsx';
 import { Term } from '../ui/term.tsx';
 import { Alert } from '../ui/alert.tsx';
 import { Part } from '../ui/part.tsx';
@@ -103,55 +103,59 @@ function Entities({ of }: { of: LoadedModel }) {
   const known = types.filter((type) => typeNames[type]);
   return (
     <Part class="use-part task" title="What does the text name?">
-      <p>
-        This model classifies each <Term word="token" />. Neighbouring tokens of one class form a name; its score is the mean of theirs.
-        {known.length > 0 && ` ${known.map((type) => `${type} is ${typeNames[type]}`).join(', ')}.`} Write about people and places that you know.
-      </p>
-      <div class="task-fields">
-        <Field name="Text with names" of="names" rows={4} fault={fault} />
-        <div class="field">
-          <label for={id}>Group tokens into</label>
-          <select id={id} value={aggregation.value} onChange={(event) => (aggregation.value = event.currentTarget.value as Aggregation)}>
-            {aggregations.map((each) => (
-              <option key={each} value={each}>
-                {aggregationNames[each]}
-              </option>
-            ))}
-          </select>
+      <div>
+        <p>
+          This model classifies each <Term word="token" />. Neighbouring tokens of one class form a name; its score is the mean of theirs.
+          {known.length > 0 && ` ${known.map((type) => `${type} is ${typeNames[type]}`).join(', ')}.`} Write about people and places that you know.
+        </p>
+        <div class="task-fields">
+          <Field name="Text with names" of="names" rows={4} fault={fault} />
+          <div class="field">
+            <label for={id}>Group tokens into</label>
+            <select id={id} value={aggregation.value} onChange={(event) => (aggregation.value = event.currentTarget.value as Aggregation)}>
+              {aggregations.map((each) => (
+                <option key={each} value={each}>
+                  {aggregationNames[each]}
+                </option>
+              ))}
+            </select>
+          </div>
         </div>
       </div>
-      <Alert what="The text could not be read." why={entities.failure.value} />
-      {current && (
-        <>
-          <p class="task-text" role="group" aria-label="Text with its names marked">
-            {marked(current.texts[0]!, current.found, ({ text, label, score }) => (
-              <mark class={`entity look-${lookOf(label)}`}>
-                {text}
-                <span class="entity-type">
-                  {' '}
-                  {label} {percent(score)}
-                </span>
-              </mark>
-            ))}
-          </p>
-          <p class="note" aria-live="polite">
-            {current.found.length === 0 ? 'The model finds no name in this text.' : `${current.found.length} found.`}
-          </p>
-          {current.found.length > 0 && (
-            <div class="use-lines">
-              <NumberTable
-                name="Names in the text"
-                rows={{ kind: 'name', count: current.found.length, label: (i) => current.found[i]!.text }}
-                columns={{ kind: 'property', count: 4, label: (j) => ['type', 'score', 'from', 'to'][j]! }}
-                cell={(i, j) => {
-                  const { label, score, start, end } = current.found[i]!;
-                  return [label, <BarNumber value={score} />, start, end][j];
-                }}
-              />
-            </div>
-          )}
-        </>
-      )}
+      <div class="task-result">
+        <Alert what="The text could not be read." why={entities.failure.value} />
+        {current && (
+          <>
+            <p class="task-text" role="group" aria-label="Text with its names marked">
+              {marked(current.texts[0]!, current.found, ({ text, label, score }) => (
+                <mark class={`entity look-${lookOf(label)}`}>
+                  {text}
+                  <span class="entity-type">
+                    {' '}
+                    {label} {percent(score)}
+                  </span>
+                </mark>
+              ))}
+            </p>
+            <p class="note" aria-live="polite">
+              {current.found.length === 0 ? 'The model finds no name in this text.' : `${current.found.length} found.`}
+            </p>
+            {current.found.length > 0 && (
+              <div class="use-lines">
+                <NumberTable
+                  name="Names in the text"
+                  rows={{ kind: 'name', count: current.found.length, label: (i) => current.found[i]!.text }}
+                  columns={{ kind: 'property', count: 4, label: (j) => ['type', 'score', 'from', 'to'][j]! }}
+                  cell={(i, j) => {
+                    const { label, score, start, end } = current.found[i]!;
+                    return [label, <BarNumber value={score} />, start, end][j];
+                  }}
+                />
+              </div>
+            )}
+          </>
+        )}
+      </div>
     </Part>
   );
 }
@@ -188,34 +192,34 @@ function Masks({ of }: { of: LoadedModel }) {
   };
   return (
     <Part class="use-part task" title="Which word is missing?">
-      <p>
-        This model was trained to guess hidden words. For each mask it computes the probability of every <Term word="token" />; the list shows the
-        most likely ones. Select a word and replace it with the mask.
-      </p>
-      <Field name="Text with a mask" of="masked" rows={3} fault={fault} area={area} />
-      <div class="buttons">
-        <button type="button" onClick={insert}>
-          Insert {mask}
-        </button>
-      </div>
-      <Alert what="The masks could not be filled." why={filled.failure.value} />
-      {current && (
-        <div class="task-lists">
-          {current.found.map((candidates, i) => (
-            <div key={i}>
-              {current.found.length > 1 && <h4>Mask {i + 1}</h4>}
-              <ol class="ranked" aria-label={current.found.length > 1 ? `Candidates for mask ${i + 1}` : 'Candidates for the mask'}>
-                {candidates.map(({ id, token, score, text: whole }) => (
-                  <li key={id} title={whole}>
-                    <span class="ranked-name">{token.trim() || token}</span>
-                    <BarNumber value={score} />
-                  </li>
-                ))}
-              </ol>
-            </div>
-          ))}
+      <div>
+        <p>
+          This model was trained to guess hidden words. For each mask it computes the probability of every <Term word="token" />; the list shows the
+          most likely ones. Select a word and replace it with the mask.
+        </p>
+        <Field name="Text with a mask" of="masked" rows={3} fault={fault} area={area} />
+        <div class="buttons">
+          <button type="button" onClick={insert}>
+            Insert {mask}
+          </button>
         </div>
-      )}
+      </div>
+      <div class="task-result">
+        <Alert what="The masks could not be filled." why={filled.failure.value} />
+        {current && (
+          <div class="task-lists">
+            {current.found.map((candidates, i) => (
+              <div key={i}>
+                {current.found.length > 1 && <h4>Mask {i + 1}</h4>}
+                <Ranked
+                  name={current.found.length > 1 ? `Candidates for mask ${i + 1}` : 'Candidates for the mask'}
+                  items={candidates.map(({ id, token, score, text: title }) => ({ key: id, name: token.trim() || token, value: score, title }))}
+                />
+              </div>
+            ))}
+          </div>
+        )}
+      </div>
     </Part>
   );
 }
@@ -229,36 +233,31 @@ function Answers({ of }: { of: LoadedModel }) {
   const best = current?.found[0];
   return (
     <Part class="use-part task" title="What is the answer?">
-      <p>
-        This model reads the question together with the text and computes for each <Term word="token" /> how likely the answer starts and ends there.
-        The score of an answer is the product of the two probabilities.
-      </p>
-      <Field name="Question" of="question" rows={1} fault={wrongQuestion} />
-      <Field name="Text to answer from" of="context" rows={5} fault={wrongContext} />
-      <Alert what="The question could not be answered." why={found.failure.value} />
-      {current && (
-        <>
-          <p class="task-text" role="group" aria-label="Text with the answer marked">
-            {marked(current.texts[1]!, best ? [best] : [], ({ text, score }) => (
-              <mark class="entity look-0">
-                {text}
-                <span class="entity-type"> {percent(score)}</span>
-              </mark>
-            ))}
-          </p>
-          {current.found.length === 0 && <p>The model finds no answer in this text.</p>}
-          {best && (
-            <ol class="ranked" aria-label="Answers">
-              {current.found.map(({ text, score, start }) => (
-                <li key={start}>
-                  <span class="ranked-name">{text}</span>
-                  <BarNumber value={score} />
-                </li>
+      <div>
+        <p>
+          This model reads the question together with the text and computes for each <Term word="token" /> how likely the answer starts and ends
+          there. The score of an answer is the product of the two probabilities.
+        </p>
+        <Field name="Question" of="question" rows={1} fault={wrongQuestion} />
+        <Field name="Text to answer from" of="context" rows={5} fault={wrongContext} />
+      </div>
+      <div class="task-result">
+        <Alert what="The question could not be answered." why={found.failure.value} />
+        {current && (
+          <>
+            <p class="task-text" role="group" aria-label="Text with the answer marked">
+              {marked(current.texts[1]!, best ? [best] : [], ({ text, score }) => (
+                <mark class="entity look-0">
+                  {text}
+                  <span class="entity-type"> {percent(score)}</span>
+                </mark>
               ))}
-            </ol>
-          )}
-        </>
-      )}
+            </p>
+            {current.found.length === 0 && <p>The model finds no answer in this text.</p>}
+            {best && <Ranked name="Answers" items={current.found.map(({ text, score, start }) => ({ key: start, name: text, value: score }))} />}
+          </>
+        )}
+      </div>
     </Part>
   );
 }
@@ -271,25 +270,24 @@ function Ranks({ of }: { of: LoadedModel }) {
   const current = !wrongQuery && !wrongDocuments && made?.of === of ? made : undefined;
   return (
     <Part class="use-part task" title="Which line fits the query best?">
-      <p>
-        A head with one output can be a cross-encoder: it reads the query together with a line and returns one number, which is higher the better they
-        fit. If the model was trained for something else, this order means little.
-      </p>
-      <Field name="Query" of="query" rows={1} fault={wrongQuery} />
-      <Field name="Lines to rank, one per line" of="documents" rows={5} fault={wrongDocuments} />
-      <Alert what="The lines could not be put in order." why={ranks.failure.value} />
-      {current && (
-        <ol class="ranked" aria-label="Lines by relevance">
-          {current.found.map(({ index, score }) => (
-            <li key={index}>
-              <span class="ranked-name">
-                <span class="figure">{index + 1}</span> {current.texts[index + 1]}
-              </span>
-              {score >= 0 && score <= 1 ? <BarNumber value={score} /> : <span class="figure">{fixed(score, 4)}</span>}
-            </li>
-          ))}
-        </ol>
-      )}
+      <div>
+        <p>
+          A head with one output can be a cross-encoder: it reads the query together with a line and returns one number, which is higher the better
+          they fit. If the model was trained for something else, this order means little.
+        </p>
+        <Field name="Query" of="query" rows={1} fault={wrongQuery} />
+        <Field name="Lines to rank, one per line" of="documents" rows={5} fault={wrongDocuments} />
+      </div>
+      <div class="task-result">
+        <Alert what="The lines could not be put in order." why={ranks.failure.value} />
+        {current && (
+          <Ranked
+            name="Lines by relevance"
+            items={current.found.map(({ index, score }) => ({ key: index, name: numberedLine(index, current.texts[index + 1]), value: score }))}
+            hasBars={current.found.every(({ score }) => score >= 0 && score <= 1)}
+          />
+        )}
+      </div>
     </Part>
   );
 }

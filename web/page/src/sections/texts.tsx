@@ -1,17 +1,18 @@
 import { useRef } from 'preact/hooks';
 import { examples, exampleInView, openExample, type Example } from '../state/examples.ts';
-import { isDecoder } from '../model/loaded.ts';
+import { isDecoder, type LoadedModel } from '../model/loaded.ts';
 import { model } from '../state/model.ts';
-import { cancelRun, runAgain, runsLong } from '../state/run.ts';
+import { cancelRun, run, runAgain, runsLong } from '../state/run.ts';
 import { setText, view } from '../state/view.ts';
 
-const secondText = 'The story was dull, but the acting was brilliant.';
+const secondTextOf = (of: LoadedModel | undefined) =>
+  of?.maskToken === undefined ? 'The story was dull, but the acting was brilliant.' : 'It was hot.';
 
 export function Texts() {
   const { text, pair } = view.value;
   const second = useRef<HTMLTextAreaElement>(null);
   const compare = () => {
-    setText(text, secondText);
+    setText(text, secondTextOf(model.value));
     requestAnimationFrame(() => second.current?.select());
   };
   return (
@@ -40,7 +41,6 @@ export function Texts() {
       <div class="texts-tools">
         {model.value?.id === 'sentiment' && <Examples />}
         <div class="buttons">
-          <RunButton />
           {model.value && isDecoder(model.value) ? null : pair === undefined ? (
             <button type="button" onClick={compare}>
               Add a second text
@@ -50,6 +50,7 @@ export function Texts() {
               One text only
             </button>
           )}
+          <RunButton />
         </div>
       </div>
     </div>
@@ -85,14 +86,17 @@ function Examples() {
   );
 }
 
-/** Typing runs the model automatically; a long run can be cancelled and started again. */
+/** While the model reads, and after a run was cancelled. */
+const isStale = (): boolean => run.value !== undefined && (run.value.view.text !== view.value.text || run.value.view.pair !== view.value.pair);
+
+/** Typing runs the model automatically; a long run can be cancelled and started again. Keeps its room, so that nothing moves. */
 function RunButton() {
   return runsLong.value ? (
     <button type="button" class="run-button" onClick={cancelRun}>
       Cancel
     </button>
   ) : (
-    <button type="button" class="run-button" disabled={!model.value} onClick={runAgain}>
+    <button type="button" class={isStale() ? 'run-button' : 'run-button unneeded'} onClick={runAgain}>
       Run
     </button>
   );

@@ -23,12 +23,18 @@ export function Tokens() {
   );
 }
 
+/** Learned positions are added to the rows; other models use them within attention. */
+const hasPositions = (shapes: ReadonlyMap<string, unknown>): boolean =>
+  [...shapes.keys()].some((name) => /position_embeddings\.weight$|wpe\.weight$/.test(name));
+
 function Sentence({ of: { tokens, model } }: { of: Run }) {
   const left = tokens.length - most;
   return (
     <p>
-      The model splits your sentence into {tokens.length} tokens of its vocabulary. Each has a number, and below it is its row of {model.hiddenSize}{' '}
-      numbers as it enters the first layer{left > 0 ? `, for the first ${most} tokens` : ''}. Violet is positive, yellow negative.
+      The model splits your sentence into {tokens.length} tokens of its vocabulary. Below, each has its number in the vocabulary and its row of{' '}
+      {model.hiddenSize} numbers as it enters the first layer
+      {hasPositions(model.shapes) && ', made of one row for the token and one for its position, because order counts'}
+      {left > 0 ? `, for the first ${most} tokens` : ''}. Violet is positive, gold negative.
     </p>
   );
 }

@@ -20,7 +20,7 @@ export function Train() {
       <PartTitle of="train" name="train-title" />
       <div class="lede">
         <p>
-          Nobody programs where a head looks. Here a small Transformer starts with random weights and learns while you watch: press{' '}
+          Nobody programs where a head looks. Here a small Transformer starts with random weights and learns from right answers while you watch: press{' '}
           <strong>Train</strong> and see a pattern appear in its maps.
         </p>
       </div>

@@ -35,9 +35,9 @@ export function Use() {
       <PartTitle of="answer" name="use-title" />
       <div class="lede">
         <p>
-          What is attention used for? After the last <Term word="layer">layer</Term>, the row of each token contains information from the others. A
-          small head reads the answer from these rows: the word for a blank, a class, names, or the <Term word="vector">vector</Term> of the whole
-          text.
+          What is attention used for? After the last <Term word="layer">layer</Term>, the row of each token contains information from the others. An
+          output layer computes the answer from these rows: the word for a blank, a class, names, or the <Term word="vector">vector</Term> of the
+          whole text.
         </p>
         <p class="try">
           <strong>Try:</strong> switch off a few heads above, and watch the answers change.

@@ -22,7 +22,7 @@ import { Alert } from '../ui/alert.tsx';
 const abouts: Readonly<Record<Method, string>> = {
   leave_one_out: 'The direct measurement: the answer’s logit minus the logit for the text without the token.',
   integrated_gradients:
-    'The gradient, averaged on the path from an empty text to this one, times the token’s embedding (Sundararajan et al. 2017). It distributes the whole difference among the tokens.',
+    'The gradient, averaged on the path from an empty text to this one, times the difference of the token’s embedding from that of padding (Sundararajan et al. 2017). It distributes the whole difference among the tokens.',
   gradient_x_input: 'The gradient for the text itself times the token’s embedding: quick, but unreliable if the model is very sure.',
   attention_gradient: 'Attention weights, weighted by their effect on this answer and followed through the layers (Chefer et al. 2021).',
   attention_rollout: 'Attention weights alone, followed through the layers (Abnar & Zuidema 2020): where the model looks, independent of its answer.',
@@ -70,7 +70,7 @@ function Answer({ of }: { of: Why }) {
     <>
       <p>
         “{text}” is <strong>{label}</strong>, {scoreText(of)}, with all heads on. <span class="why-for">Violet</span> words support that answer,{' '}
-        <span class="why-against">yellow, underlined</span> words oppose it.
+        <span class="why-against">gold, underlined</span> words oppose it.
       </p>
       <div class="why-texts">
         <div>

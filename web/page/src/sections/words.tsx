@@ -1,12 +1,16 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useState } from 'preact/hooks';
 import { fixed } from '../formats/numbers.ts';
+import type { LoadedModel } from '../model/loaded.ts';
 import { shownModel } from '../state/background.ts';
 import {
   analogies,
   analogy,
   analogyCount,
   analogyInUse,
+  expectedAnswer,
+  mapInUse,
+  neighboursInUse,
   faultOfMap,
   faultOfWord,
   mostMapNeighbours,
@@ -16,15 +20,19 @@ import {
   readWords,
   similarity,
   updateWords,
+  wordInUse,
   wordMap,
   wordsView,
   type Near,
   type Word,
+  tableDims,
+  typical,
 } from '../state/words.ts';
 import '../styles/words.css';
 import { BarNumber } from '../ui/bar_number.tsx';
 import { Formula } from '../ui/formula.tsx';
 import { NumberTable } from '../ui/number_table.tsx';
+import { Ranked } from '../ui/ranked.tsx';
 import { Term } from '../ui/term.tsx';
 import { WordMapPicture } from '../ui/word_map.tsx';
 import { PartTitle } from '../ui/part_title.tsx';
@@ -33,7 +41,7 @@ import { Tokens } from './tokens.tsx';
 
 export function Words() {
   useEffect(() => {
-    const ends = [neighbours, similarity, analogy, wordMap].map(({ follow }) => follow());
+    const ends = [neighbours, similarity, analogy, wordMap, typical].map(({ follow }) => follow());
     return () => ends.forEach((end) => end());
   }, []);
   const of = shownModel.value;
@@ -42,16 +50,16 @@ export function Words() {
       <PartTitle of="words" name="words-title" />
       <div class="lede">
         <p>
-          Before any attention, each <Term word="token">token</Term> is a row of the <Term word="embedding matrix" />, which the model has also
-          learned. Words that are used in similar ways have rows that point in similar directions.{' '}
+          Before any attention, each <Term word="token">token</Term> is a row of the <Term word="embedding matrix" />, which the model has learned.
+          Words that are used in similar ways have rows that point in similar directions.{' '}
           {of && (
             <>
-              The matrix of the {of.name} has {tableSize(of.shapes)}.
+              The matrix of the {of.name} has {tableSize(of)}.
             </>
           )}
         </p>
         <p class="try">
-          <strong>Try:</strong> look up the neighbours of “music”. Then try the analogy “father is to mother as brother is to …”.
+          <strong>Try:</strong> look up the neighbours of “music” and of “monday”. Then try the analogies.
         </p>
       </div>
       <Tokens />
@@ -67,8 +75,8 @@ export function Words() {
   );
 }
 
-function tableSize(shapes: ReadonlyMap<string, readonly number[]>): string {
-  const [, dims] = [...shapes].find(([name]) => /word_embeddings|tok_embeddings/.test(name)) ?? [];
+function tableSize(of: LoadedModel): string {
+  const dims = tableDims(of);
   return dims ? `${dims[0]} tokens of ${dims[1]} numbers each` : 'one row for each token of its vocabulary';
 }
 
@@ -96,20 +104,12 @@ function WordField({ label, value, found, onInput }: { label: string; value: str
 }
 
 /** Has its room from the start, so that nothing below moves. */
-function Ranked({ name, near, most }: { name: string; near: readonly Near[] | undefined; most: number }) {
+function NearestWords({ name, near, most }: { name: string; near: readonly Near[] | undefined; most: number }) {
+  const from = Math.max(0, typical.value.value ?? 0);
   if (near?.length === 0) return null;
   return (
     <div class="ranked-room" style={{ '--rows': most }}>
-      {near && (
-        <ol class="ranked" aria-label={name}>
-          {near.map(({ id, token, similarity }) => (
-            <li key={id}>
-              <span class="ranked-name">{token}</span>
-              <BarNumber value={similarity} />
-            </li>
-          ))}
-        </ol>
-      )}
+      {near && <Ranked name={name} items={near.map(({ id, token, similarity }) => ({ key: id, name: token, value: similarity }))} from={from} />}
       {near?.some(({ token }) => token.startsWith('##')) && <p class="note">Tokens that continue a word begin with ##.</p>}
     </div>
   );
@@ -117,15 +117,20 @@ function Ranked({ name, near, most }: { name: string; near: readonly Near[] | un
 
 function Neighbours() {
   const made = neighbours.value.value;
+  const usual = typical.value.value;
   return (
     <div class="words-part">
       <h3>Nearest words</h3>
       <p>
         The words whose rows have the largest <Term word="cosine" /> with the row of your word.
       </p>
-      <WordField label="Word" value={wordsView.value.word} found={made?.word} onInput={(word) => updateWords({ word })} />
+      <WordField label="Word" value={wordInUse.value} found={made?.word} onInput={(word) => updateWords({ word })} />
       <Alert what="The embedding matrix could not be read." why={neighbours.failure.value} />
-      <Ranked name="Nearest words" near={made?.near} most={nearestCount} />
+      <NearestWords name="Nearest words" near={made?.near} most={nearestCount} />
+      <p class="note">
+        For comparison: two tokens of the vocabulary have a cosine of <span class="words-typical">{usual !== undefined && fixed(usual, 2)}</span> on
+        average. The bars start there.
+      </p>
     </div>
   );
 }
@@ -142,9 +147,9 @@ function Pair() {
       </div>
       <Alert what="The embedding matrix could not be read." why={similarity.failure.value} />
       <p class="words-answer" aria-live="polite">
-        Similarity: {made?.similarity === undefined ? 'none' : <BarNumber value={made.similarity} />}
+        Similarity: {made?.similarity === undefined ? 'none' : <BarNumber value={made.similarity} from={Math.max(0, typical.value.value ?? 0)} />}
       </p>
-      <p class="note words-opposites">Opposites are often similar, because they appear in the same kinds of sentences.</p>
+      <p class="note words-caveat">Similar vectors mean that two words are used alike, not that they mean the same.</p>
     </>
   );
 }
@@ -153,18 +158,19 @@ function AnalogyPart() {
   const texts = analogyInUse.value;
   const made = analogy.value.value;
   const [best] = made?.near ?? [];
+  const usual = expectedAnswer(texts);
   const set = (place: number, text: string) =>
     updateWords({ analogy: texts.map((each, i) => (i === place ? text : each)) as [string, string, string] });
   return (
     <>
       <h3 class="words-second">Analogies</h3>
       <p>
-        Add the difference between the second and the first word to the third. Which word is closest to the result? This is an <Term word="analogy" />
-        .
+        Add the difference between the second and the first word to the third. Which word is closest to the result, apart from these three? This is an{' '}
+        <Term word="analogy" />.
       </p>
       <Formula>
         <mi>b</mi>
-        <mo>-</mo>
+        <mo>−</mo>
         <mi>a</mi>
         <mo>+</mo>
         <mi>c</mi>
@@ -186,19 +192,20 @@ function AnalogyPart() {
         {best ? (
           <>
             {texts[0]} is to {texts[1]} as {texts[2]} is to <strong>{best.token}</strong>.
+            {usual !== undefined && usual !== best.token && ` Larger models answer “${usual}”; this one has not learned it.`}
           </>
         ) : (
           'No answer.'
         )}
       </p>
-      <Ranked name="Answers to the analogy" near={made?.near} most={analogyCount} />
+      <NearestWords name="Answers to the analogy" near={made?.near} most={analogyCount} />
     </>
   );
 }
 
 function MapPart() {
   const [asTable, setAsTable] = useState(false);
-  const { map, neighbours: count } = wordsView.value;
+  const [map, count] = [mapInUse.value, neighboursInUse.value];
   const fault = faultOfMap(readWords(map));
   const made = wordMap.value.value;
   const percent = (share: number | undefined) => `${share === undefined ? '…' : Math.round(100 * share)} %`;
@@ -233,7 +240,7 @@ function MapPart() {
         </div>
         <div class="field">
           <label for="words-near">Neighbours of each</label>
-          <select id="words-near" value={count} onChange={(event) => updateWords({ neighbours: Number(event.currentTarget.value) })}>
+          <select id="words-near" value={count} onChange={(event) => updateWords({ map, neighbours: Number(event.currentTarget.value) })}>
             {Array.from({ length: mostMapNeighbours + 1 }, (_, i) => (
               <option key={i} value={i}>
                 {i}
@@ -247,7 +254,7 @@ function MapPart() {
           <figure class="words-map">
             <WordMapPicture points={made?.points ?? []} label="Map of the words and their neighbours; the table below has the same numbers" />
             <figcaption class="note">
-              Filled circles are your words; open circles are their neighbours. The first direction, from left to right, explains{' '}
+              {count > 0 && 'Filled circles are your words; open circles are their neighbours. '}The first direction, from left to right, explains{' '}
               {percent(made?.shares[0])} of the variance, the second {percent(made?.shares[1])}. The map shows at most {mostMapWords} words.
             </figcaption>
           </figure>

@@ -1,6 +1,7 @@
 /** The visitor's changes to a model. The table `kinds` defines everything that the page does with each kind. */
 import type { Encoding, TextForwardOptions } from 'attn';
 import { counted } from '../formats/numbers.ts';
+import { headNameAt } from '../formats/names.ts';
 import { headMaskOf, isDecoder, type LoadedModel } from '../model/loaded.ts';
 import { flag, fraction, oneOf, places, property, readWhole, type Codec, type Property } from './address.ts';
 
@@ -157,8 +158,7 @@ export const kinds: { readonly [K in keyof ModelChanges]: Kind<ModelChanges[K]> 
       const name = (head: number) => `${Math.floor(head / heads) + 1}.${(head % heads) + 1}`;
       return [`${off.length === 1 ? 'head' : 'heads'} ${off.length > 6 ? `(${off.length})` : off.map(name).join(', ')} off`];
     },
-    parts: (off, { heads }) =>
-      off.map((head) => [`layer ${Math.floor(head / heads) + 1}, head ${(head % heads) + 1} switched off`, without(off, head)]),
+    parts: (off, { heads }) => off.map((head) => [`${headNameAt(head, heads)} switched off`, without(off, head)]),
     forward: (off, { options }, of) => ({ options: { ...options, headMask: headMaskOf(of, off) } }),
   },
   weights: {

@@ -10,7 +10,6 @@ import { engine } from './model.ts';
 import { answersWithout } from './pooling.ts';
 import { withModel } from './run.ts';
 
-export const fewestLines = 3;
 export const mostLines = 30;
 
 const properties: Properties<{ readonly lines: string; readonly line: number }> = {
@@ -42,8 +41,7 @@ export const readLines = (text: string): readonly string[] =>
     .filter((line) => line !== '');
 
 export function faultOf(lines: readonly string[]): string | undefined {
-  if (lines.length < fewestLines)
-    return `There ${lines.length === 1 ? 'is 1 text' : `are ${lines.length} texts`}. Enter at least ${fewestLines}, one per line.`;
+  if (lines.length === 0) return 'Enter texts, one per line.';
   if (lines.length > mostLines) return `There are ${lines.length} texts. Keep at most ${mostLines}, one per line.`;
   return undefined;
 }

@@ -128,7 +128,7 @@ export interface ComputedExample {
   /** Q Kᵀ before scaling. */
   readonly products: Tensor;
   readonly head: ExampleHead;
-  /** With Wq and Wk swapped, to have a second head. */
+  /** A second head, with Wk for its queries, Wv for its keys and Wq for its values. */
   readonly second: ExampleHead;
   readonly merged: Tensor;
   readonly Y: Tensor;
@@ -167,7 +167,7 @@ export async function computeExample(attn: Attn, of: Example): Promise<ComputedE
   const [Q, K, V] = [await times(X, 'Wq'), await times(X, 'Wk'), await times(X, 'Wv')];
   const scale = usualScale ? 1 / Math.sqrt(Q.dims[1]!) : 1;
   const head = await headOf(attn, Q, K, V, scale, causal);
-  const second = await headOf(attn, K, Q, V, scale, causal);
+  const second = await headOf(attn, K, V, Q, scale, causal);
   const merged = sideBySide(head.output, second.output);
   return {
     of,

@@ -3,6 +3,7 @@ import { hasChanges, type ModelChanges } from './changes.ts';
 import { backgroundValue, shownModel } from './background.ts';
 import { exampleInFocus, type Example } from './examples.ts';
 import { argmax } from '../arithmetic/arrays.ts';
+import { capitalized, headName } from '../formats/names.ts';
 import { headMaskOf, type LoadedModel } from '../model/loaded.ts';
 import { engine } from './model.ts';
 import { answersOf } from './pooling.ts';
@@ -75,15 +76,15 @@ const percent = (share: number) => `${(100 * share).toFixed(1)}\u00a0%`;
 const quoted = (token: string) => (token.startsWith('[') ? token : `“${token}”`);
 
 export function findingText({ example: { layer, head, breaks }, query, key, weight, isMostOfHeads, isMostOfRow, isOff, answers }: Finding): string {
-  const name = `${layer + 1}.${head + 1}`;
+  const name = headName(layer, head);
   if (!breaks) {
     const rank = isMostOfHeads ? ', more than in any other head' : isMostOfRow ? ', more than on any other token' : '';
-    return `In head ${name}, ${quoted(query)} puts ${percent(weight)} of its weight on ${quoted(key)}${rank}.`;
+    return `In ${name}, ${quoted(query)} puts ${percent(weight)} of its weight on ${quoted(key)}${rank}.`;
   }
-  const carries = `Head ${name} carries ${quoted(key)} to ${quoted(query)}${query === '[CLS]' ? ', from which the answer is read' : ''}`;
+  const carries = `${capitalized(name)}, carries ${quoted(key)} to ${quoted(query)}${query === '[CLS]' ? ', from which the answer is read' : ''}`;
   if (!answers) return `${carries}.`;
   const [on, off] = answers.map(({ label, score }) => `${label}, ${percent(score)}`) as [string, string];
   if (answers[0].label === answers[1].label) return `${carries}. With it the answer is ${on}; without it, ${off}.`;
-  if (isOff) return `Head ${name} is off, and the answer has flipped: ${on} with it; ${off} without it.`;
+  if (isOff) return `${capitalized(name)}, is off, and the answer has flipped: ${on} with it; ${off} without it.`;
   return `${carries}. Switch it off and the answer flips: ${on} with it; ${off} without it.`;
 }

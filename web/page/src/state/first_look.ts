@@ -32,6 +32,8 @@ export interface FirstLook {
   readonly columns: readonly Column[];
   /** Weight of the tokens without a column: special tokens, and a second text. */
   readonly elsewhere: number;
+  /** Those tokens, each once, if they are few. */
+  readonly elsewhereOn: string;
   /** Σ weight · value. */
   readonly sum: Float32Array;
   readonly isOff: boolean;
@@ -44,6 +46,8 @@ function rowOf({ data, dims }: Tensor, head: number, token: number): Float32Arra
   const [, , length, width] = dims as [number, number, number, number];
   return data.subarray((head * length + token) * width, (head * length + token + 1) * width);
 }
+
+const mostElsewhere = 3;
 
 const isInFirstText = ({ source, range }: Place): boolean => source === 0 && range !== undefined;
 
@@ -77,6 +81,8 @@ export const firstLook = computed<FirstLook | undefined>(() => {
         isMasked: score === -Infinity || score < -1e30,
       };
     });
+  const inColumns = new Set(columns.map((column) => column.token));
+  const others = new Set(made.tokens.filter((_, i) => !inColumns.has(i)));
   const shown = columns.reduce((sum, { weight }) => sum + weight, 0);
   return {
     of,
@@ -87,6 +93,7 @@ export const firstLook = computed<FirstLook | undefined>(() => {
     query: rowOf(trace.q, head, token),
     columns,
     elsewhere: Math.max(0, 1 - shown),
+    elsewhereOn: others.size <= mostElsewhere ? [...others].join(' ') : '',
     sum: rowOf(trace.context, head, token),
     isOff: view.value.off.includes(layer * made.model.heads + head),
     width: scoreDivisor(made.model.config, trace.q.dims[3]!),
@@ -126,15 +133,10 @@ export const beginningOf = (sentence: string): string => sentence.replace(/ (\[M
 export const stepShown = signal(0);
 export const isPlaying = signal(false);
 
-export const stepCaptions = [
-  ['The query meets the keys', 'The blank asks: its query is compared with the key of every word.'],
-  ['Scores', 'Each pair gives one number, the score: the more query and key agree, the larger.'],
-  ['Weights', 'Softmax turns the scores into weights that sum to 100 %.'],
-  ['Values flow', 'Every word sends its value, as much of it as its weight says. The blank adds them up.'],
-  ['The guess', 'With the other heads and layers, the sum becomes the guess.'],
-] as const;
+export const stepCount = 5;
 
-const stepMilliseconds = 800;
+/** Time to read a caption. */
+const stepMilliseconds = 2500;
 let timer: ReturnType<typeof setTimeout> | undefined;
 
 export function showStep(step: number): void {
@@ -143,15 +145,15 @@ export function showStep(step: number): void {
   stepShown.value = step;
 }
 
-/** All steps, 4 seconds; without motion only the first, and the visitor goes on. */
-export function playSteps(withMotion: boolean): void {
-  showStep(1);
+/** From this step on, and the last one stays; without motion only this one, and the visitor goes on. */
+export function playSteps(withMotion: boolean, from = 1): void {
+  showStep(from);
   if (!withMotion) return;
   isPlaying.value = true;
   const go = () => {
-    if (stepShown.value === stepCaptions.length) return void showStep(0);
     ++stepShown.value;
-    timer = setTimeout(go, stepMilliseconds);
+    if (stepShown.value === stepCount) isPlaying.value = false;
+    else timer = setTimeout(go, stepMilliseconds);
   };
   timer = setTimeout(go, stepMilliseconds);
 }

@@ -24,11 +24,13 @@ export interface Guesses {
   /** `word`: the query is a word, and its guesses are for a blank in its place. `next`: they are for the word after it. */
   readonly kind: 'blank' | 'word' | 'next' | 'answer';
   readonly list: readonly Guess[];
-  /** The best one of the unchanged model, if the model was changed. */
-  readonly before?: Guess | undefined;
+  /** Those of the unchanged model, the best first, if the model was changed. */
+  readonly before?: readonly Guess[] | undefined;
 }
 
 const most = 4;
+/** The number of blanks that are filled although they do not ask. */
+const mostBlanks = 4;
 
 export const guessesNext = (): boolean => model.value !== undefined && isDecoder(model.value);
 
@@ -65,7 +67,7 @@ export function largestOf({ data, dims }: Tensor, row: number, count: number): r
 }
 
 /** A decoder's vocabulary spells bytes, so the word is what the token decodes to; without ink it is quoted. */
-async function wordOf(of: LoadedModel, id: number): Promise<string> {
+export async function wordOf(of: LoadedModel, id: number): Promise<string> {
   const token = plain((await of.text.idToToken(id)) ?? `#${id}`);
   if (!isDecoder(of)) return token;
   const text = await of.text.decode([id]);
@@ -117,16 +119,18 @@ async function wordsAfter({ model, hiddenStates }: Run, token: number, count: nu
   return largestWords(model, await withModel(() => model.text.unembed(row)), 0, count);
 }
 
+/** As many, so that the words of the changed model are mostly among them. */
+const mostBefore = 50;
+
 /** Edited weights are in the model itself, so they have no guess without them. */
-async function bestBefore(of: Run, token: number): Promise<Guess | undefined> {
+async function listBefore(of: Run, token: number): Promise<readonly Guess[] | undefined> {
   const { model, view: asked } = of;
   if (!hasChanges(asked) || asked.weights.length > 0) return undefined;
-  if (model.task === 'fill-mask') return canFill(of) && blanksOf(of).includes(token) ? (await filledBy(of, token, 1))[0] : undefined;
+  if (model.task === 'fill-mask') return canFill(of) && blanksOf(of).includes(token) ? filledBy(of, token, mostBefore) : undefined;
   const base = baseline.peek();
-  if (isDecoder(model)) return base?.model === model && base.view.text === asked.text ? (await wordsAfter(base, token, 1))[0] : undefined;
+  if (isDecoder(model)) return base?.model === model && base.view.text === asked.text ? wordsAfter(base, token, mostBefore) : undefined;
   if (!model.labels || base?.model !== model || answerFunction(model) === 'identity') return undefined;
-  const [best] = answers(base);
-  return best && { word: best.label, share: best.score };
+  return answers(base).map(({ label, score }) => ({ word: label, share: score }));
 }
 
 async function classOf(of: Run, token: number): Promise<readonly Guess[]> {
@@ -156,6 +160,22 @@ export const guesses = signal<Guesses | undefined>(undefined);
 export const filledBlanks = signal<{ readonly run: Run; readonly words: ReadonlyMap<number, string> } | undefined>(undefined);
 export const guessFailure = signal<string | undefined>(undefined);
 
+function fill(of: Run, token: number, word: string): void {
+  const known = filledBlanks.peek();
+  filledBlanks.value = { run: of, words: new Map([...(known?.run === of ? known.words : []), [token, word]]) };
+}
+
+/** The blanks of a text in which a word asks. */
+async function fillOthers(of: Run): Promise<void> {
+  for (const token of blanksOf(of).slice(0, mostBlanks)) {
+    const known = filledBlanks.peek();
+    if (known?.run === of && known.words.has(token)) continue;
+    const [best] = await wordsFor(of, token, true);
+    if (run.peek() !== of) return;
+    fill(of, token, best!.word);
+  }
+}
+
 /** Follows the query at once: the guesses belong to the first picture. */
 export function followGuesses(): void {
   const inTurn = newestOnly();
@@ -167,15 +187,14 @@ export function followGuesses(): void {
     const job = async () => {
       try {
         const list = await guessesFor(of, token);
-        const before = await bestBefore(of, token);
+        const before = await listBefore(of, token);
         if (run.peek() !== of) return;
         batch(() => {
           guesses.value = { run: of, query: token, kind, list, before };
           guessFailure.value = undefined;
-          if (kind !== 'blank') return;
-          const known = filledBlanks.peek();
-          filledBlanks.value = { run: of, words: new Map([...(known?.run === of ? known.words : []), [token, list[0]!.word]]) };
+          if (kind === 'blank') fill(of, token, list[0]!.word);
         });
+        if (kind === 'word') await fillOthers(of);
       } catch (error) {
         // A disposed model may fail; its successor runs next.
         if (run.peek() === of) guessFailure.value = explain(error);

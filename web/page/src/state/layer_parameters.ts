@@ -1,5 +1,5 @@
 import type { Tensor } from 'attn';
-import { layerNames, type LayerNames, type LinearNames } from '../model/parameter_names.ts';
+import type { LayerNames, LinearNames } from '../model/parameter_names.ts';
 import type { LoadedModel } from '../model/loaded.ts';
 import type { Edit } from './changes.ts';
 
@@ -10,13 +10,16 @@ export interface LayerParameters {
   readonly parameters: ReadonlyMap<string, Tensor>;
 }
 
+export const noParameters: LayerParameters = { names: undefined, parameters: new Map() };
+
 /** Cached until the model, the layer or an edit changes. */
 export function parameterReader(): (of: LoadedModel, layer: number, edits: readonly Edit[]) => Promise<LayerParameters> {
   let key: readonly unknown[] = [];
-  let kept: LayerParameters = { names: undefined, parameters: new Map() };
+  let kept = noParameters;
   return async (of, layer, edits) => {
     const now = [of, layer, JSON.stringify(edits)];
     if (now.every((each, i) => each === key[i])) return kept;
+    const { layerNames } = await import('../model/parameter_names.ts');
     const names = layerNames(of.shapes, layer);
     const linears = Object.values(names ?? {}) as (LinearNames | undefined)[];
     const all = new Set(linears.flatMap((each) => (each ? [each.weight.name, ...(each.bias ? [each.bias.name] : [])] : [])));

@@ -2,7 +2,6 @@ import { batch, effect, untracked } from '@preact/signals';
 import type { ModelOptions, ModelSource } from 'attn';
 import type { Attn, TextModel } from 'attn/worker';
 import { truncate, longestName } from '../formats/truncate.ts';
-import { explainLoading } from '../model/errors.ts';
 import { encoderSize } from '../model/flops.ts';
 import { nameInSentence, nameOf, openingModel, openingModels, sentenceName } from '../model/known.ts';
 import { isDecoder, otherOf, type DType, type LoadedModel } from '../model/loaded.ts';
@@ -11,7 +10,7 @@ import { noChanges } from './changes.ts';
 import { beginningOf, sentences, withoutBlank } from './first_look.ts';
 import { beside, besideFailure, engine, fail, failure, loading, loadingBeside, model, startEngine, stopEngine } from './model.ts';
 import { withModel } from './run.ts';
-import { codeOf, explain, status } from './status.ts';
+import { codeOf, status } from './status.ts';
 import { anywhere, firstVisit, initialView, update, view, type View } from './view.ts';
 
 /** Over at least half a second. */
@@ -216,8 +215,7 @@ export async function openBeside(): Promise<void> {
     await read(attn, aside, current, dtype, controller, (loaded) => (beside.value = loaded));
   } catch (error) {
     if (controller.signal.aborted) return;
-    const words = explainLoading(error, current.origin ?? { host: undefined });
-    besideFailure.value = { what: `${sentenceName(of)} could not be loaded as ${dtype}.`, ...words, detail: explain(error), code: codeOf(error) };
+    besideFailure.value = { what: `${sentenceName(of)} could not be loaded as ${dtype}.`, error, origin: current.origin, code: codeOf(error) };
   }
 }
 
@@ -292,7 +290,7 @@ export async function chooseFiles(files: readonly (readonly [path: string, file:
   const { name, files: found, problem } = modelFiles(files);
   const what = `${sentenceName({ name })} could not be loaded.`;
   if (problem) {
-    failure.value = { what, ...problem, code: 'ARGUMENT' };
+    failure.value = { what, words: problem, code: 'ARGUMENT' };
     status.value = { text: what, failed: true };
     return;
   }

@@ -1,10 +1,9 @@
 /** The module in its worker, and its models. */
 import { signal } from '@preact/signals';
 import { load, type Attn } from 'attn/worker';
-import { AddressError } from '../model/address.ts';
-import { explainLoading, type Origin } from '../model/errors.ts';
+import type { Origin, Reason } from '../model/errors.ts';
 import type { LoadedModel } from '../model/loaded.ts';
-import { codeOf, explain, status } from './status.ts';
+import { codeOf, status } from './status.ts';
 
 export interface Loading {
   readonly name: string;
@@ -18,11 +17,9 @@ export interface Loading {
   cancel(): void;
 }
 
-export interface Failure {
+/** model/errors.ts has the words for it. */
+export interface Failure extends Reason {
   readonly what: string;
-  readonly cause: string;
-  readonly fix: string;
-  readonly detail?: string;
   readonly code: unknown;
   /** A model that the page's server lacks but the Hub may have. */
   readonly onHub?: string;
@@ -39,8 +36,7 @@ export const besideFailure = signal<Failure | undefined>(undefined);
 
 /** The status names the failure; cause and remedy are shown next to the control. */
 export function fail(what: string, error: unknown, origin: Origin = { host: undefined }, onHub?: string): void {
-  const words = error instanceof AddressError ? { cause: error.message, fix: '' } : explainLoading(error, origin);
-  failure.value = { what, ...words, detail: explain(error), code: codeOf(error), ...(onHub !== undefined && { onHub }) };
+  failure.value = { what, error, origin, code: codeOf(error), ...(onHub !== undefined && { onHub }) };
   status.value = { text: what, failed: true };
 }
 

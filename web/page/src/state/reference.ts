@@ -1,15 +1,19 @@
-/** Compares the built-in classifier with PyTorch's results (testdata/make/goldens/page.py). */
-import type { Tensor } from 'attn';
+/** Compares the page's classifier and mask model with PyTorch's results (testdata/make/goldens/page.py). */
+import type { Encoding, Tensor } from 'attn';
 import type { Attn } from 'attn/worker';
 import referenceUrl from '../../../../testdata/page_reference.safetensors?url';
 import { largestDifference } from '../arithmetic/differences.ts';
 import { backgroundValue, editedWeights, shownModel } from './background.ts';
 import type { LoadedModel } from '../model/loaded.ts';
-import { engine } from './model.ts';
+import { beside, engine } from './model.ts';
 import { withModel } from './run.ts';
+
+/** Models with results of PyTorch. */
+export const referenced: readonly string[] = ['sentiment', 'masks'];
 
 interface Case {
   readonly name: string;
+  readonly checkpoint: string;
   readonly texts: readonly [string | readonly [string, string]];
   readonly tokens: readonly [readonly string[]];
   /** By result: max |PyTorch's float32 - its float64|. */
@@ -77,16 +81,24 @@ let reference: Promise<Reference> | undefined;
 function describe(result: string, layers: number): string {
   const [kind, index] = result.split('.');
   if (kind === 'attentions') return `Attention weights of layer ${Number(index) + 1}`;
-  if (kind === 'logits') return 'Logits of the classifier';
+  if (kind === 'logits') return 'Logits';
   if (kind === 'lastHiddenState') return `Hidden states after layer ${layers}`;
   return index === '0' ? 'Embeddings' : `Hidden states after layer ${index}`;
 }
 
 const order = ['Embeddings', 'Attention', 'Hidden', 'Logits'];
 
+/** (1,L,V) -> (V), of the blank. */
+function ofBlank({ data, dims }: Tensor, { tokens }: Encoding, maskToken: string): Tensor {
+  const [width, at] = [dims[2]!, tokens[0]!.indexOf(maskToken)];
+  return { data: data.subarray(at * width, (at + 1) * width), dims: [width] };
+}
+
+/** `of` has float32 weights. */
 export async function compare(of: LoadedModel, { torch, transformers, cases, tensors }: Reference): Promise<Comparison> {
   const rows = new Map<string, Compared>();
-  for (const { name, texts, tokens, expected } of cases) {
+  const own = cases.filter(({ checkpoint }) => checkpoint === of.id);
+  for (const { name, texts, tokens, expected } of own) {
     const encoding = await of.text.tokenize(texts as readonly string[]);
     if (encoding.tokens[0]!.join(' ') !== tokens[0].join(' '))
       throw new Error(`The tokens of “${String(texts[0])}” differ from those of PyTorch's tokenizer.`);
@@ -94,23 +106,28 @@ export async function compare(of: LoadedModel, { torch, transformers, cases, ten
     for (const [key, error] of Object.entries(expected)) {
       const [kind, index] = key.split('.') as ['attentions' | 'hiddenStates' | 'lastHiddenState' | 'logits', string?];
       const whole = result[kind]!;
-      const actual = Array.isArray(whole) ? whole[Number(index)]! : whole;
+      const each = Array.isArray(whole) ? whole[Number(index)]! : whole;
+      const actual = kind === 'logits' && of.maskToken ? ofBlank(each, encoding, of.maskToken) : each;
       const wanted = tensors.get(`${name}/expected.${key}`)!;
       addCompared(rows, describe(key, of.layers), actual, wanted.data, tolerance(error, wanted.data));
     }
   }
   const place = ({ what }: Compared) => order.findIndex((each) => what.startsWith(each));
   const sorted = [...rows.values()].sort((a, b) => place(a) - place(b) || a.what.localeCompare(b.what));
-  return { model: of, torch, transformers, texts: cases.length, rows: sorted };
+  return { model: of, torch, transformers, texts: own.length, rows: sorted };
 }
 
-/** References exist only for the built-in model as published. */
+/** The model with float32 weights, if it is loaded. */
+export const exactOf = (of: LoadedModel): LoadedModel | undefined => (of.dtype === 'float32' ? of : beside.value);
+
+/** References are for the models as published, with float32 weights. */
 export const comparison = backgroundValue<Comparison>(() => {
   const [of, attn, edits] = [shownModel.value, engine.value, editedWeights.value];
-  if (!of || !attn || of.id !== 'sentiment' || edits.length > 0) return undefined;
+  const exact = of && exactOf(of);
+  if (!of || !attn || !exact || !referenced.includes(of.id) || edits.length > 0) return undefined;
   return async () => {
     reference ??= fetchReference(attn);
     reference.catch(() => (reference = undefined));
-    return compare(of, await reference);
+    return { ...(await compare(exact, await reference)), model: of };
   };
 });

@@ -4,8 +4,8 @@ import { batch, effect, signal, untracked } from '@preact/signals';
 import type { EncoderTrace, EncoderTraceName, Encoding, Tensor, TextForwardOptions } from 'attn';
 import { repeatHeads } from '../arithmetic/arrays.ts';
 import { truncate, longestToken } from '../formats/truncate.ts';
-import { parameterReader, type LayerParameters } from './layer_parameters.ts';
-import { variantOf, type Variant } from './layer_variant.ts';
+import { noParameters, parameterReader, type LayerParameters } from './layer_parameters.ts';
+import type { Variant } from './layer_variant.ts';
 import { answerFunction, isDecoder, type LoadedModel } from '../model/loaded.ts';
 import { engine, failure, model } from './model.ts';
 import { codeOf, explain, newestOnly, oneAtATime, status } from './status.ts';
@@ -41,6 +41,9 @@ export interface LayerTrace {
 }
 
 export type LayerInFocus = LayerTrace & LayerParameters;
+
+/** Set by the story: the first picture needs no parameters, and does not wait for them. */
+export const wantsParameters = signal(false);
 
 export const run = signal<Run | undefined>(undefined);
 export const baseline = signal<Run | undefined>(undefined);
@@ -154,6 +157,7 @@ async function compute(of: LoadedModel, now: View): Promise<Computed> {
     }
     if (change.factor !== 1 || change.score !== 'scaled_dot' || change.dropout > 0) {
       const trace = await traceLayer(of, inputs, options, layer, ['q', 'k', 'v', 'scores', 'masked_scores']);
+      const { variantOf } = await import('./layer_variant.ts');
       variant = await variantOf(engine.value!, trace, change, of.config);
       options = { ...options, patch: { ...patch, merged: variant.merged } };
     }
@@ -205,7 +209,8 @@ export function cancelRun(): void {
 export function reportIfStopped(error: unknown): void {
   const code = codeOf(error);
   if (code !== 'ABORTED' && code !== 'INTERNAL') return;
-  failure.value = { what: 'The module has stopped.', cause: explain(error), fix: 'Start it again. The text and the view stay.', code };
+  const words = { cause: explain(error), fix: 'Start it again. The text and the view stay.' };
+  failure.value = { what: 'The module has stopped.', words, code };
 }
 
 export function follow(): void {
@@ -219,6 +224,7 @@ export function follow(): void {
     const of = model.value;
     const now = view.value;
     const wish = rerunRequests.value;
+    const parametersOf = wantsParameters.value ? parameters : async () => noParameters;
     if (!of) return;
     const before = cancellations;
     const cancelled = () => cancellations !== before;
@@ -258,8 +264,10 @@ export function follow(): void {
           if (computed.run.tokens.length > 128) await new Promise((resolve) => setTimeout(resolve, 200));
           if (cancelled() || model.peek() !== of || key !== keyOf(view.peek()) || now.layer !== view.peek().layer) return;
           const layer = Math.min(now.layer, of.layers - 1);
-          if (layerTrace.value?.run !== computed.run || layerTrace.value.layer !== layer)
-            layerTrace.value = { ...(await traceOf(computed, layer)), ...(await parameters(of, layer, now.weights)) };
+          const old = layerTrace.value;
+          const isOld = old?.run === computed.run && old.layer === layer;
+          if (!isOld) layerTrace.value = { ...(await traceOf(computed, layer)), ...(await parametersOf(of, layer, now.weights)) };
+          else if (old.parameters === noParameters.parameters) layerTrace.value = { ...old, ...(await parametersOf(of, layer, now.weights)) };
           if (!hasChanges(now)) baselineTrace.value = undefined;
           else if (plain && (baselineTrace.value?.run !== plain.run || baselineTrace.value.layer !== layer)) {
             await restoreWeights(of);

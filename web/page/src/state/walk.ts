@@ -39,7 +39,8 @@ export function followWalk(): () => void {
     if (!attn || !of) return;
     const head = Math.min(wanted, of.run.model.heads - 1);
     const job = async () => {
-      if (walk.value?.run === of.run && walk.value.layer === of.layer && walk.value.head === head) return;
+      const old = walk.value;
+      if (old?.run === of.run && old.layer === of.layer && old.head === head && old.parameters === of.parameters) return;
       try {
         const { change } = of.run.view;
         walk.value = { ...of, head, products: await productsOf(attn, of, head, change?.layer === of.layer ? change.score : 'scaled_dot') };

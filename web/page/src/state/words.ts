@@ -56,19 +56,35 @@ export function wordsFromParams(params: URLSearchParams): void {
 
 /** Well-known analogies (Mikolov et al. 2013) within the small vocabulary. */
 export const analogies: readonly WordsView['analogy'][] = [
+  ['father', 'mother', 'brother'],
   ['he', 'his', 'she'],
+  ['boy', 'girl', 'son'],
   ['man', 'king', 'woman'],
   ['man', 'actor', 'woman'],
-  ['good', 'best', 'bad'],
-  ['film', 'films', 'story'],
   ['love', 'loved', 'laugh'],
 ];
+const expected = ['sister', 'her', 'daughter', 'queen', 'actress', 'laughed'];
+/** The answer of larger models. */
+export const expectedAnswer = (asked: WordsView['analogy']): string | undefined =>
+  expected[analogies.findIndex((each) => each.join() === asked.join())];
 
-/** In the mask model's vocabulary the first analogy has no good answer; this one stands in until another is chosen. */
-const analogyOfMasks = analogies[0]!;
-export const analogyInUse = computed(() =>
-  wordsView.value.analogy === initialWords.analogy && shownModel.value?.id === 'masks' ? analogyOfMasks : wordsView.value.analogy,
-);
+/** In the mask model's vocabulary the initial words have no good answers; others replace them until the visitor chooses. */
+type Replaced = Pick<WordsView, 'analogy' | 'word' | 'map'>;
+const ofMasks: Replaced = {
+  analogy: analogies[0]!,
+  word: 'coffee',
+  map: 'dog cat horse bird fish coffee tea milk beer water mother father brother sister son france spain italy germany monday friday sunday',
+};
+const inUse = <K extends keyof Replaced>(name: K) =>
+  computed(() => {
+    const [now, initial]: readonly [Replaced, Replaced] = [wordsView.value, initialWords];
+    return now[name] === initial[name] && shownModel.value?.id === 'masks' ? ofMasks[name] : now[name];
+  });
+export const analogyInUse = inUse('analogy');
+export const wordInUse = inUse('word');
+export const mapInUse = inUse('map');
+/** The words for the mask model are many already. */
+export const neighboursInUse = computed(() => (mapInUse.value === wordsView.value.map ? wordsView.value.neighbours : 0));
 
 /** Neither a part of a word nor a sign. */
 export const isWholeWord = (token: string): boolean => /^\p{L}[\p{L}\p{M}]+$/u.test(token);
@@ -134,8 +150,38 @@ export interface Neighbours {
   readonly near: readonly Near[];
 }
 
+/** (tokens,E) */
+export const tableDims = ({ shapes }: LoadedModel): readonly number[] | undefined =>
+  [...shapes].find(([name]) => /word_embeddings|tok_embeddings/.test(name))?.[1];
+
+const sampled = 512;
+
+/** With the rows at length 1, |Σ u|² is the sum of the cosines of all pairs, each row with itself included. */
+async function typicalCosine(attn: Attn, of: LoadedModel): Promise<number | undefined> {
+  const [tokens = 0] = tableDims(of) ?? [];
+  const count = Math.min(sampled, tokens);
+  if (count < 2) return undefined;
+  const table = await of.text.wordEmbeddings;
+  const rows = await withModel(() => table.forward(Array.from({ length: count }, (_, i) => Math.floor((i * tokens) / count))));
+  const { data, dims } = await toLengthOne(attn, rows);
+  const width = dims[1]!;
+  let all = 0;
+  for (let e = 0; e < width; ++e) {
+    let sum = 0;
+    for (let i = e; i < data.length; i += width) sum += data[i]!;
+    all += sum * sum;
+  }
+  return (all - count) / (count * (count - 1));
+}
+
+/** Mean cosine of two tokens, over a part of the vocabulary. */
+export const typical = backgroundValue<number>(() => {
+  const given = needed();
+  return given && (() => typicalCosine(given.attn, given.of));
+});
+
 export const neighbours = backgroundValue<Neighbours>(() => {
-  const [given, text] = [needed(), wordsView.value.word];
+  const [given, text] = [needed(), wordInUse.value];
   if (!given) return undefined;
   return async () => {
     const { of } = given;
@@ -223,7 +269,7 @@ async function mapOf(attn: Attn, of: LoadedModel, texts: readonly string[], coun
 }
 
 export const wordMap = backgroundValue<WordMap>(() => {
-  const [given, { map, neighbours: count }] = [needed(), wordsView.value];
+  const [given, map, count] = [needed(), mapInUse.value, neighboursInUse.value];
   const texts = readWords(map);
   if (!given || faultOfMap(texts)) return undefined;
   return () => mapOf(given.attn, given.of, texts, count);

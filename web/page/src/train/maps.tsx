@@ -1,5 +1,5 @@
-import { useLayoutEffect, useRef } from 'preact/hooks';
-import { paint } from '../draw/palette.ts';
+import { capitalized, headName } from '../formats/names.ts';
+import { LevelMap } from '../ui/level_map.tsx';
 import { NumberTable } from '../ui/number_table.tsx';
 import { fixed } from '../formats/numbers.ts';
 
@@ -20,7 +20,7 @@ export function mapsOf(attentions: readonly Float32Array[], length: number, expe
     Array.from({ length: layer.length / size }, (_, h) => {
       const weights = layer.subarray(h * size, (h + 1) * size);
       const note = expected ? `${Math.round(100 * overlap(weights, expected, length))} % as expected` : `brightest: ${fixed(largestOf(weights), 2)}`;
-      return { name: `Layer ${l + 1}, head ${h + 1}`, weights, note, brightest: expected ? 1 : largestOf(weights) };
+      return { name: capitalized(headName(l, h)), weights, note, brightest: expected ? 1 : largestOf(weights) };
     }),
   );
 }
@@ -46,14 +46,6 @@ export function MapPicture({
   tokens: readonly string[];
   in?: string | undefined;
 }) {
-  const canvas = useRef<HTMLCanvasElement>(null);
-  const size = tokens.length;
-  useLayoutEffect(() => {
-    const context = canvas.current!.getContext('2d', { willReadFrequently: true })!;
-    const image = context.createImageData(size, size);
-    for (let i = 0; i < size * size; ++i) paint(image.data, i, (weights[i] ?? 0) / brightest);
-    context.putImageData(image, 0, 0);
-  }, [weights, size]);
   const labels = tokens.map((token, i) => (
     <span key={i}>
       <span>{token}</span>
@@ -71,7 +63,7 @@ export function MapPicture({
       <div class="train-map-rows" aria-hidden="true">
         {labels}
       </div>
-      <canvas ref={canvas} width={size} height={size} role="img" aria-label={[name, of, note].filter(Boolean).join(', ')} />
+      <LevelMap levels={weights} size={tokens.length} brightest={brightest} name={[name, of, note].filter(Boolean).join(', ')} />
     </figure>
   );
 }

@@ -55,7 +55,7 @@ export const choiceWords: Readonly<
   },
   initialisation: {
     name: 'Initialisation',
-    hint: 'The first three start with even maps. A Gaussian with std 1 starts with a few bright cells and keeps them.',
+    hint: 'PyTorch, Xavier and He start with nearly even maps. A Gaussian with std 1 starts with a few bright cells and keeps them.',
     values: { torch: 'PyTorch', xavier_uniform: 'Xavier', kaiming_uniform: 'He', normal: 'Gaussian' },
   },
   optimiser: {

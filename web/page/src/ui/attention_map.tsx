@@ -69,6 +69,11 @@ function Labels({
   });
 }
 
+/** The part of the map's width that its cells have, about. */
+const fieldShare = 0.85;
+/** 7rem, as in focus.css. */
+const mostStep = 112;
+
 /**
  * Rows are queries, columns are keys. The canvas is below a grid with one tab stop, which contains the active row for
  * assistive technology.
@@ -76,10 +81,11 @@ function Labels({
 export function AttentionMap({ shown, look, label, cell, locked, onPoint, onLock, onKey, part: wanted, onPart, overlay, heads }: AttentionMapProps) {
   const { places, weights } = shown;
   const size = places.length;
+  const box = useRef<HTMLDivElement>(null);
   const field = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const grid = useRef<HTMLDivElement>(null);
-  const width = useWidth(field);
+  const [whole, width] = [useWidth(box), useWidth(field)];
   const [spoken, setSpoken] = useState('');
 
   const part = within(wanted, size);
@@ -194,13 +200,15 @@ export function AttentionMap({ shown, look, label, cell, locked, onPoint, onLock
 
   const activeId = 'map-active-cell';
   const percent = (n: number) => `${(100 * n) / part.count}%`;
-  const step = width / part.count;
+  // From the whole, because the room of the field depends on the size of the names.
+  const step = Math.min((fieldShare * whole) / part.count, mostStep);
   const inView = (place: number, first: number) => place >= first && place < first + part.count;
   const [rowInView, columnInView] = [inView(cell.row, part.row), inView(cell.column, part.column)];
   const second = places.findIndex(inSecondText);
   const from = Math.max(0, cell.column - reach);
   return (
     <div
+      ref={box}
       class={isWhole(part, size) ? 'map' : 'map zoomed'}
       style={{ '--label-size': `${Math.max(9, Math.min(13.5, step * 0.8))}px`, '--rows': part.count }}
     >

@@ -2,10 +2,11 @@ import { fixed } from '../formats/numbers.ts';
 import '../styles/bars.css';
 import { Bar } from './bar.tsx';
 
-export function BarNumber({ value, decimals = 4 }: { value: number; decimals?: number }) {
+/** `from`: the value where the bar starts. */
+export function BarNumber({ value, decimals = 4, from = 0 }: { value: number; decimals?: number; from?: number }) {
   return (
     <span class="bar-number">
-      <Bar share={Math.min(1, Math.max(0, value || 0))} class="bar" />
+      <Bar share={Math.min(1, Math.max(0, ((value || 0) - from) / (1 - from)))} class="bar" />
       <span>{fixed(value, decimals)}</span>
     </span>
   );

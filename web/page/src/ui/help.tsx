@@ -1,4 +1,5 @@
 import type { RefObject } from 'preact';
+import '../styles/help.css';
 import { pageStep } from './rove.ts';
 
 const keys: readonly (readonly [string, string])[] = [
@@ -18,7 +19,7 @@ const keys: readonly (readonly [string, string])[] = [
 export function Help({ dialog }: { dialog: RefObject<HTMLDialogElement | null> }) {
   return (
     <dialog ref={dialog} aria-labelledby="help-title">
-      <h2 id="help-title">Keys in the attention map</h2>
+      <h2 id="help-title">Keyboard shortcuts of the attention map</h2>
       <p>Move into the map with Tab, or click it. Then:</p>
       <dl class="keys">
         {keys.map(([key, what]) => (

@@ -105,7 +105,7 @@ export function MatrixView({ name, kind, rows, columns, value, least = 0, select
         </div>
       )}
       <div
-        class="matrix-field"
+        class="matrix-cells"
         onClick={(event) => {
           const { left, top, width, height } = event.currentTarget.getBoundingClientRect();
           const place = (at: number, count: number) => Math.min(count - 1, Math.max(0, Math.floor(at * count)));

@@ -3,6 +3,7 @@ const papers = {
   'Bahdanau et al. 2015': 'https://arxiv.org/abs/1409.0473',
   'Clark et al. 2019': 'https://arxiv.org/abs/1906.04341',
   'Devlin et al. 2019': 'https://arxiv.org/abs/1810.04805',
+  'Jain and Wallace 2019': 'https://aclanthology.org/N19-1357/',
   'Jalili Sabet et al. 2020': 'https://arxiv.org/abs/2004.08728',
   'Luong et al. 2015': 'https://arxiv.org/abs/1508.04025',
   'Michel et al. 2019': 'https://arxiv.org/abs/1905.10650',

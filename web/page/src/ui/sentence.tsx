@@ -31,12 +31,13 @@ export interface SentenceProps {
   readonly room: number;
   readonly wraps: boolean;
   readonly onText: (text: string) => void;
+  readonly onWriting: () => void;
   readonly onLayout: (layout: SentenceLayout) => void;
 }
 
 /** Pixels between words and columns. */
 const [leastSpace, mostSpace] = [4, 72];
-const [leastColumn, mostColumn] = [44, 84];
+const [leastColumn, scrolledColumn, mostColumn] = [38, 48, 84];
 
 /** Widens the spaces until the words fill the room, in smaller letters if there are many. */
 function measure(mirror: HTMLElement, room: number, wraps: boolean): SentenceLayout {
@@ -47,24 +48,46 @@ function measure(mirror: HTMLElement, room: number, wraps: boolean): SentenceLay
   box.style.setProperty('--space', '0px');
   box.style.setProperty('--indent', '0px');
   const count = words.length;
-  const columnWidth = Math.max(leastColumn, Math.min(mostColumn, room / Math.max(1, count)));
-  let indent = 0;
+  // Narrower than its share, so that columns stay under their words.
+  let columnWidth = Math.max(leastColumn, Math.min(mostColumn, (0.82 * room) / Math.max(1, count)));
+  const wide = Math.max(room, count * columnWidth);
+  let [indent, end] = [0, 0];
   if (!wraps && count > 0) {
     const spaces = (mirror.textContent.match(/\s/g) ?? []).length;
-    box.classList.toggle('small', line.getBoundingClientRect().width + leastSpace * spaces > room);
+    const around = (word: HTMLElement) => Math.max(0, (columnWidth - word.getBoundingClientRect().width) / 2);
+    const isTooWide = () => {
+      [indent, end] = [around(words[0]!), around(words.at(-1)!)];
+      return line.getBoundingClientRect().width + leastSpace * spaces + indent + end > wide;
+    };
+    if (isTooWide()) {
+      box.classList.add('small');
+      isTooWide();
+    }
     const natural = line.getBoundingClientRect().width;
-    indent = Math.max(0, (columnWidth - words[0]!.getBoundingClientRect().width) / 2);
-    const end = Math.max(0, (columnWidth - words.at(-1)!.getBoundingClientRect().width) / 2);
-    const space = Math.max(0, Math.min(mostSpace, (room - natural - indent - end) / Math.max(1, spaces)));
+    const space = Math.max(0, Math.min(mostSpace, (wide - natural - indent - end) / Math.max(1, spaces)));
     box.style.setProperty('--space', `${space}px`);
     box.style.setProperty('--indent', `${indent}px`);
   }
   const origin = mirror.getBoundingClientRect();
-  const tops = words.map((word) => {
-    const { left, width, top } = word.getClientRects()[0] ?? word.getBoundingClientRect();
-    return { x: left + width / 2 - origin.left, y: top - origin.top };
-  });
-  const width = wraps ? origin.width : Math.max(room, line.getBoundingClientRect().width + 2 * indent, count * columnWidth);
+  const placesOf = () =>
+    words.map((word) => {
+      const { left, width, top } = word.getClientRects()[0] ?? word.getBoundingClientRect();
+      return { x: left + width / 2 - origin.left, y: top - origin.top };
+    });
+  let tops = placesOf();
+  /** How near two words are that a space is between. */
+  const nearest = () =>
+    words.reduce((least, word, i) => {
+      const isApart = i > 0 && /\s/.test(word.previousSibling?.textContent ?? ' ') && tops[i]!.y === tops[i - 1]!.y;
+      return isApart ? Math.min(least, Math.abs(tops[i]!.x - tops[i - 1]!.x)) : least;
+    }, columnWidth);
+  // A text that scrolls anyway gets the room for its columns.
+  if (!wraps && line.getBoundingClientRect().width > room && nearest() < scrolledColumn) {
+    box.style.setProperty('--space', `${parseFloat(box.style.getPropertyValue('--space')) + scrolledColumn - nearest()}px`);
+    tops = placesOf();
+  }
+  columnWidth = Math.max(leastColumn, nearest());
+  const width = wraps ? origin.width : Math.max(wide, line.getBoundingClientRect().width + indent + end);
   // From left to right, whatever the direction of the text.
   const order = tops.map((_, i) => i).sort((a, b) => tops[a]!.x - tops[b]!.x);
   const places = spread(
@@ -77,7 +100,14 @@ function measure(mirror: HTMLElement, room: number, wraps: boolean): SentenceLay
   return { width, height: origin.height, tops, columns, columnWidth };
 }
 
-export function Sentence({ text, mask, pieces, room, wraps, onText, onLayout }: SentenceProps) {
+/** Enter and Escape end the writing; the next Tab goes on from the field. */
+const keyDown = (event: KeyboardEvent & { currentTarget: HTMLTextAreaElement }) => {
+  if (event.isComposing || (event.key !== 'Enter' && event.key !== 'Escape')) return;
+  event.preventDefault();
+  event.currentTarget.blur();
+};
+
+export function Sentence({ text, mask, pieces, room, wraps, onText, onWriting, onLayout }: SentenceProps) {
   const mirror = useRef<HTMLDivElement>(null);
   const said = useRef('');
   const edges = pieces.map(({ start, end }) => `${start}.${end}`).join();
@@ -118,7 +148,8 @@ export function Sentence({ text, mask, pieces, room, wraps, onText, onLayout }: 
         autocomplete="off"
         value={toField(text)}
         onInput={input}
-        onKeyDown={(event) => event.key === 'Enter' && event.preventDefault()}
+        onFocus={onWriting}
+        onKeyDown={keyDown}
       />
     </div>
   );
@@ -133,7 +164,11 @@ function spelled(text: string, pieces: readonly Piece[]) {
     parts.push(
       <span key={i} data-piece={i} class={[`word-${look}`, isBlank && 'blank'].filter(Boolean).join(' ')}>
         {isBlank ? <span class="blank-line">{blank}</span> : text.slice(start, end)}
-        {isBlank && guess !== undefined && <span class="blank-guess">{guess}</span>}
+        {isBlank && guess !== undefined && (
+          <span class="blank-guess" style={guess.length > blank.length ? { fontSize: `${blank.length / guess.length}em` } : undefined}>
+            {guess}
+          </span>
+        )}
       </span>,
     );
     at = end;

@@ -1,4 +1,4 @@
-import { useLayoutEffect, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 /**
  * Returns a function that ends the observation. Deferred to the next frame: a change of sizes inside a ResizeObserver callback raises an error
@@ -17,14 +17,19 @@ export function observeSize(elements: readonly Element[], measure: () => void): 
   };
 }
 
+/** A width that follows from what is drawn for it may come and go for ever. */
+const mostInARow = 3;
+
 /** The inner width in CSS pixels; 0 before mounting. */
 export function useWidth(element: { readonly current: HTMLElement | null }): number {
   const [width, setWidth] = useState(0);
+  const changes = useRef(0);
+  const measure = () => setWidth(element.current!.clientWidth);
+  // After each render, because an observer reports only when the old width has been painted.
   useLayoutEffect(() => {
-    const current = element.current!;
-    const measure = () => setWidth(current.clientWidth);
-    measure();
-    return observeSize([current], measure);
-  }, []);
+    changes.current = element.current!.clientWidth === width ? 0 : changes.current + 1;
+    if (changes.current <= mostInARow) measure();
+  });
+  useLayoutEffect(() => observeSize([element.current!], measure), []);
   return width;
 }

@@ -1,8 +1,8 @@
-/** Shows "W_O" with a subscript. The underscore is invisible, but copied and read aloud. */
+/** Shows "W_O" with a subscript, but "masked_scores" as it is. The underscore is invisible, but copied and read aloud. */
 export function Subscripted({ children }: { children: string }) {
   return (
     <>
-      {children.split(/(_\w+)/).map((piece, i) =>
+      {children.split(/(?<=\b[A-Za-z])(_\w+)/).map((piece, i) =>
         piece.startsWith('_') ? (
           <sub key={i}>
             <span class="unseen">_</span>

@@ -22,6 +22,7 @@ export function WordMapPicture({ points, label }: { points: WordMap['points']; l
     { width, height },
     size,
     radius,
+    points.filter(({ of }) => of === undefined).length,
   );
   const nameless = named.filter((place) => place === undefined).length;
   return (

@@ -195,7 +195,7 @@ const softmax: Step = {
           detail={(i, j) => `${power(rowOf(i)[j]!)} / ${brief(rowOf(i).reduce((sum, score) => sum + Math.exp(score), 0))}`}
           total
         />
-        <p class="note">Below each share: e to the power of its score, divided by the sum of these powers in its row.</p>
+        <p class="note">Below each share: e to the power of its score, divided by the sum of these powers in its row, both in four digits.</p>
       </>
     );
   },
@@ -260,8 +260,8 @@ const concat: Step = {
   title: 'Concatenate the heads',
   text: (
     <>
-      A layer has several <Term word="head">heads</Term>, each with its own matrices. The article has only one. Here a second head uses Wk for its
-      queries and Wq for its keys. The results of both heads are concatenated.
+      A layer has several <Term word="head">heads</Term>, each with its own matrices. The article has only one. Here a second head uses the same
+      matrices in other places: Wk for its queries, Wv for its keys and Wq for its values. The results of both heads are concatenated.
     </>
   ),
   formula: (

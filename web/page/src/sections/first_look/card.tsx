@@ -3,7 +3,7 @@ import { useRef, useState } from 'preact/hooks';
 import type { FirstLook } from '../../state/first_look.ts';
 import { Strip, largest } from '../../ui/strip.tsx';
 import { queryName } from './columns.tsx';
-import { percent, scoreText } from './drawing.tsx';
+import { percent, scoreShown } from './drawing.tsx';
 
 /** Pixels of a swipe. */
 const leastSwipe = 40;
@@ -56,7 +56,7 @@ export function Card({ now }: { now: FirstLook | undefined }) {
         </div>
         <div class="step-2">
           <dt>Score</dt>
-          <dd>{isMasked ? 'hidden by the mask' : scoreText(score)}</dd>
+          <dd>{isMasked ? 'hidden by the mask' : scoreShown(score)}</dd>
         </div>
         <div class="step-3">
           <dt>Weight</dt>
@@ -76,7 +76,7 @@ export function Card({ now }: { now: FirstLook | undefined }) {
           <dd>{strip('value', now.sum, largest(now.sum))}</dd>
         </div>
       </dl>
-      <p class="note">{now.elsewhere >= 0.005 && `elsewhere ${percent(now.elsewhere)}`}</p>
+      <p class="note">{now.elsewhere >= 0.005 && `elsewhere ${percent(now.elsewhere)} ${now.elsewhereOn}`}</p>
     </div>
   );
 }

@@ -9,24 +9,27 @@ import { Strip, largest } from '../../ui/strip.tsx';
 import { rove } from '../../ui/rove.ts';
 import { percent, rows, scoreText } from './drawing.tsx';
 
-export const queryName = (now: FirstLook | undefined): string => (!now || now.isBlank ? 'the blank' : `“${now.columns[now.place]?.word ?? ''}”`);
+export function queryName(now: FirstLook | undefined): string {
+  const word = now?.columns[now.place]?.word;
+  return now?.isBlank || word === undefined ? 'the blank' : `“${word}”`;
+}
 
 export function RowLabels({ now }: { now: FirstLook | undefined }) {
   return (
     <div class="first-labels">
       <Label name="Query" top={rows.words + 2} step={1} about={`what ${queryName(now)} looks for`}>
         <svg width="100" height="16" aria-hidden="true">
-          {now && <Strip kind="query" values={now.query} x={0} y={0} width={100} height={16} most={largest(now.query)} />}
+          {now && now.columns.length > 0 && <Strip kind="query" values={now.query} x={0} y={0} width={100} height={16} most={largest(now.query)} />}
         </svg>
       </Label>
-      <Label name="Key" top={rows.key - 13} step={1} about="what each word offers" />
+      <Label name="Key" top={rows.key - 13} step={1} about="compared with the query" />
       <Label name="Score" top={rows.score - 12} step={2} about={`query · key / √${now?.width ?? 32}`} />
       <Label name="Weight" top={rows.weight - 1} step={3} about="softmax: sums to 100 %">
-        <span class="elsewhere" hidden={!now || now.elsewhere < 0.005}>
-          elsewhere {percent(now?.elsewhere ?? 0)}
+        <span class="elsewhere" hidden={!now || now.columns.length === 0 || now.elsewhere < 0.005}>
+          elsewhere {percent(now?.elsewhere ?? 0)} <span class="muted">{now?.elsewhereOn}</span>
         </span>
       </Label>
-      <Label name="Value" top={rows.value - 13} step={4} about="weight × its content" />
+      <Label name="Value" top={rows.value - 13} step={4} about="weight × value" />
     </div>
   );
 }

@@ -20,7 +20,9 @@ const [many, leastOfMany] = [40, 0.005];
 const most = 84;
 
 export const percent = (share: number): string => `${Math.round(100 * share)} %`;
+/** In ASCII, for names; pictures have a minus sign. */
 export const scoreText = (score: number): string => (score < -1e30 ? 'hidden' : fixed(score, 1));
+export const scoreShown = (score: number): string => scoreText(score).replace('-', '−');
 export const isLarge = (weight: number): boolean => weight >= 0.2;
 
 interface Props {
@@ -63,6 +65,8 @@ function Rows({ now, layout, isStacked, seen }: Omit<Props, 'wraps'>) {
   const { columnWidth, width } = layout;
   const strip = columnWidth - 12;
   const [key, value] = [largest(columns.flatMap((each) => Array.from(each.key))), largest(columns.flatMap((each) => Array.from(each.value)))];
+  const products = columns.map((each) => each.key.map((number, d) => number * query[d]!));
+  const product = largest(products.flatMap((each) => Array.from(each)));
   const left = (i: number) => layout.columns[i]! - strip / 2;
   const flow = (from: Point) => (isStacked ? dropTo(from, { x: 75, y: figureHeight + 4 }) : flowTo(from, { x: width + 58, y: sumAt + 10 }));
   return (
@@ -78,17 +82,18 @@ function Rows({ now, layout, isStacked, seen }: Omit<Props, 'wraps'>) {
             </g>
             <g class="step-2">
               <text class="score" x={layout.columns[i]} y={rows.score + 14}>
-                <Counted value={column.score} step={2} write={scoreText} />
+                <Counted value={column.score} step={2} write={scoreShown} />
               </text>
+              <Strip kind="signed" values={products[i]!} x={left(i)} y={rows.score + 21} width={strip} height={6} most={product} />
             </g>
             <g class="step-3">
               <text class={isLarge(column.weight) ? 'weight large' : 'weight'} x={layout.columns[i]} y={rows.weight + 16}>
                 <Counted value={column.weight} step={3} write={percent} />
               </text>
               <rect class="weight-room" x={left(i)} y={rows.bar} width={strip} height={6} rx={3} />
-              <rect class="weight-bar" x={left(i)} y={rows.bar} height={6} rx={3} style={{ width: `${Math.max(1, strip * column.weight)}px` }} />
+              <rect class="weight-bar" x={left(i)} y={rows.bar} height={6} rx={3} style={{ width: `${strip * column.weight}px` }} />
             </g>
-            <g class="step-4" style={{ opacity: 0.14 + 0.86 * Math.min(1, 1.3 * column.weight) }}>
+            <g class="step-4" style={{ opacity: 0.22 + 0.78 * Math.min(1, 1.3 * column.weight) }}>
               <Strip kind="value" values={column.value} x={left(i)} y={rows.value} width={strip} height={stripHeight} most={value} />
             </g>
             {column.weight >= 0.05 && (

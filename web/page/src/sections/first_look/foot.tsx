@@ -1,20 +1,11 @@
 /** Below the first figure: sentences or the steps, the heads, and what can be done. */
+import type { ComponentType } from 'preact';
 import { useRef } from 'preact/hooks';
-import { headWords, type HeadSummary } from '../../model/head_kind.ts';
+import { capitalized, headNameAt } from '../../formats/names.ts';
+import { headText, type HeadSummary } from '../../model/head_kind.ts';
 import { isSmall } from '../../model/known.ts';
 import { fillsBlanks, guessesNext } from '../../state/guess.ts';
-import {
-  beginningOf,
-  firstLook,
-  isPlaying,
-  playSteps,
-  sentences,
-  showStep,
-  stepCaptions,
-  stepShown,
-  toField,
-  withoutBlank,
-} from '../../state/first_look.ts';
+import { beginningOf, firstLook, type FirstLook, playSteps, sentences, stepShown, toField, withoutBlank } from '../../state/first_look.ts';
 import { heads, toggleHead } from '../../state/heads.ts';
 import { chooseModel } from '../../state/load_model.ts';
 import { headInFocus, layerInFocus } from '../../state/map_view.ts';
@@ -25,20 +16,28 @@ import { setText, update, view } from '../../state/view.ts';
 import '../../styles/first_foot.css';
 import { rove } from '../../ui/rove.ts';
 import { Share } from '../share.tsx';
+import { HeadMap } from './head_map.tsx';
 
-export function Foot() {
+/** The figure must be in sight, where the screen is small. */
+function play(): void {
+  const figure = document.querySelector('.first-figure')!;
+  if (figure.getBoundingClientRect().top < 0) figure.scrollIntoView();
+  playSteps(!matchMedia('(prefers-reduced-motion: reduce)').matches);
+}
+
+/** `steps` is loaded with the story. */
+export function Foot({ steps: Steps }: { steps: ComponentType | undefined }) {
   const { layers, heads: perLayer } = run.value?.model ?? opening();
   const inFocus = layerInFocus.value * perLayer + headInFocus.value;
   const isOff = view.value.off.includes(inFocus);
-  const withMotion = () => !matchMedia('(prefers-reduced-motion: reduce)').matches;
   return (
     <div class="first-foot">
-      {stepShown.value > 0 ? <Steps /> : <Examples />}
+      <div class="first-choice">{stepShown.value > 0 && Steps ? <Steps /> : <Examples />}</div>
       <div class="first-heads">
         <Dots layers={layers} perLayer={perLayer} inFocus={inFocus} />
-        <Caption count={layers * perLayer} inFocus={inFocus} isOff={isOff} />
+        <Caption count={layers * perLayer} perLayer={perLayer} inFocus={inFocus} isOff={isOff} />
         <div class="buttons">
-          <button type="button" class="play" disabled={!firstLook.value} onClick={() => playSteps(withMotion())}>
+          <button type="button" class="play" disabled={!firstLook.value} onClick={play}>
             Play the steps
           </button>
           <button type="button" aria-pressed={isOff} disabled={!run.value} onClick={() => toggleHead(inFocus)}>
@@ -51,17 +50,21 @@ export function Foot() {
   );
 }
 
-/** Small models of the page make room for the mask model; one that the visitor loaded stays, and gets whole sentences. */
-const showsBlanks = (): boolean => fillsBlanks() || isSmall(model.value?.id);
+/** Other small models of the page make room for the mask model. */
+const makesRoom = (): boolean => isSmall(model.value?.id) && model.value?.id !== 'masks' && !guessesNext();
+
+/** A model that the visitor loaded stays, and gets whole sentences if it fills no blanks. */
+const showsBlanks = (): boolean => fillsBlanks() || makesRoom();
 
 function open(sentence: string): void {
-  if (!guessesNext() && !fillsBlanks() && showsBlanks()) void chooseModel('masks');
+  if (makesRoom()) void chooseModel('masks');
   setText(inModel(sentence), undefined);
 }
 
 /** As the model reads it: each model that fills blanks has its own blank. */
 function inModel(sentence: string): string {
   if (guessesNext()) return beginningOf(sentence);
+  if (makesRoom()) return sentence;
   return showsBlanks() ? sentence.replace('[MASK]', model.value?.maskToken ?? '[MASK]') : withoutBlank(sentence);
 }
 
@@ -91,33 +94,6 @@ function Examples() {
   );
 }
 
-function Steps() {
-  const step = stepShown.value;
-  const group = useRef<HTMLDivElement>(null);
-  return (
-    <div class="first-steps" role="group" aria-label="Steps" onKeyDown={(event) => event.key === 'Escape' && showStep(0)}>
-      <div ref={group} class="first-step-list" onKeyDown={(event) => rove(event, group.current!)}>
-        {stepCaptions.map(([name], i) => (
-          <button
-            key={name}
-            type="button"
-            class="chip"
-            aria-label={`Step ${i + 1}: ${name}`}
-            aria-current={step === i + 1 ? 'step' : undefined}
-            onClick={() => showStep(i + 1)}
-          >
-            {i + 1}
-          </button>
-        ))}
-      </div>
-      <p aria-live="polite">{guessesNext() ? stepCaptions[step - 1]![1].replace('The blank', 'The word') : stepCaptions[step - 1]![1]}</p>
-      <button type="button" class="quiet" onClick={() => showStep(0)}>
-        {isPlaying.value ? 'Skip' : 'Done'}
-      </button>
-    </div>
-  );
-}
-
 /** More heads than this are shown one layer at a time. */
 const mostDots = 24;
 
@@ -128,7 +104,7 @@ function Dots({ layers, perLayer, inFocus }: { layers: number; perLayer: number;
   const count = layers * perLayer;
   const byLayer = count > mostDots;
   const layer = Math.min(Math.floor(inFocus / perLayer), layers - 1);
-  const [first, shown] = byLayer ? [layer * perLayer, perLayer] : [0, count];
+  const shown = byLayer ? [layer] : Array.from({ length: layers }, (_, i) => i);
   const { off } = view.value;
   return (
     <div class="head-dots-all">
@@ -147,45 +123,94 @@ function Dots({ layers, perLayer, inFocus }: { layers: number; perLayer: number;
       )}
       <div
         ref={group}
-        class={shown > 12 || byLayer ? 'head-dots many' : 'head-dots'}
+        class={count > 12 ? 'head-dots many' : 'head-dots'}
         role="group"
         aria-label="Head dots"
         onKeyDown={(event) => rove(event, group.current!)}
       >
-        {Array.from({ length: shown }, (_, at) => first + at).map((i) => (
-          <button
-            key={i}
-            type="button"
-            class={off.includes(i) ? 'off' : ''}
-            aria-label={`Head ${i + 1} of ${count}`}
-            aria-pressed={i === inFocus}
-            title={`Layer ${Math.floor(i / perLayer) + 1}, head ${(i % perLayer) + 1}`}
-            tabIndex={i === inFocus ? 0 : -1}
-            onClick={() => choose(i)}
-            onFocus={() => choose(i)}
-          />
+        {shown.map((each) => (
+          <div key={each} class="head-dots-layer" style={{ '--heads': perLayer }}>
+            {!byLayer && perLayer > 2 && (
+              <span class="head-dots-name" aria-hidden="true">
+                Layer {each + 1}
+              </span>
+            )}
+            {Array.from({ length: perLayer }, (_, head) => each * perLayer + head).map((i) => (
+              <button
+                key={i}
+                type="button"
+                class={off.includes(i) ? 'off' : ''}
+                aria-label={`Head ${i + 1} of ${count}`}
+                aria-pressed={i === inFocus}
+                title={capitalized(headNameAt(i, perLayer))}
+                tabIndex={i === inFocus ? 0 : -1}
+                onClick={() => choose(i)}
+                onFocus={() => choose(i)}
+              >
+                <HeadMap weights={run.value?.attentions[each]} head={i % perLayer} />
+              </button>
+            ))}
+          </div>
         ))}
       </div>
+      <p class="note head-dots-about">A head is one way to look at the words: click one.</p>
     </div>
   );
 }
+
+/** Times the weight that each token would have if all were alike. */
+const unevenFrom = 2;
 
 function textOf(summary: HeadSummary | undefined): string {
   if (!summary) return '…';
   const now = firstLook.value;
   const strays = summary.kind === 'separator' && now !== undefined && now.elsewhere < 0.5;
-  if ((summary.kind !== 'mixed' && !strays) || !now) return headWords[summary.kind];
+  const isUneven =
+    summary.kind === 'diffuse' && now !== undefined && now.columns.some(({ weight }) => weight > unevenFrom / now.of.run.tokens.length);
+  if (now?.columns.length === 0) return '';
+  if ((summary.kind !== 'mixed' && !strays && !isUneven) || !now) return headText(summary);
   const named = now.columns
-    .filter(({ word, weight }) => weight >= 0.15 && /[\p{L}\p{N}]/u.test(word))
+    .filter(({ word, weight }) => weight >= (isUneven ? unevenFrom / now.of.run.tokens.length : 0.15) && /[\p{L}\p{N}]/u.test(word))
     .sort((a, b) => b.weight - a.weight)
     .slice(0, 2)
-    .map(({ word }) => word);
+    .map(({ word }) => (word === now.of.run.model.maskToken ? 'the blank' : `“${word}”`));
   const here = named.join(' and ');
-  if (strays) return here ? `often rests; here it looks at ${here}` : headWords.separator;
-  return here ? `${headWords.mixed}, here ${here}` : headWords.mixed;
+  if (here === '') return headText(summary);
+  if (isUneven) return `looks at many words; here most at ${here}`;
+  return strays ? `often rests; here it looks at ${here}` : `here looks at ${here}`;
 }
 
-function Caption({ count, inFocus, isOff }: { count: number; inFocus: number; isOff: boolean }) {
+/** Numbers of other heads that are on and give these words a good part of their weight. */
+function alsoLooking({ of: { run: made }, columns, token }: FirstLook): readonly number[] {
+  const wanted = columns.filter(({ weight }) => weight >= 0.2).map((each) => each.token);
+  const { off } = view.value;
+  return made.attentions.flatMap(({ data, dims: [, perLayer = 0, length = 0] }, layer) =>
+    Array.from({ length: perLayer }, (_, head) => head)
+      .filter((head) => !off.includes(layer * perLayer + head))
+      .filter((head) => wanted.reduce((sum, key) => sum + data[(head * length + token) * length + key]!, 0) > 0.35)
+      .map((head) => layer * perLayer + head + 1),
+  );
+}
+
+function whileOff(count: number): string {
+  const now = firstLook.value;
+  const others = now ? alsoLooking(now) : [];
+  if (others.length === 0) return `is off; the other ${count - 1} go on`;
+  if (others.length > 3) return `is off; ${others.length} other heads look at these words too`;
+  const last = others.at(-1)!;
+  return others.length === 1
+    ? `is off; head ${last} looks at these words too`
+    : `is off; heads ${others.slice(0, -1).join(', ')} and ${last} look at these words too`;
+}
+
+interface CaptionProps {
+  readonly count: number;
+  readonly perLayer: number;
+  readonly inFocus: number;
+  readonly isOff: boolean;
+}
+
+function Caption({ count, perLayer, inFocus, isOff }: CaptionProps) {
   const of = run.value;
   const summary = of && heads.value?.run.model === of.model ? heads.value.list[inFocus] : undefined;
   // A link may name a head that only the model to come has.
@@ -196,7 +221,9 @@ function Caption({ count, inFocus, isOff }: { count: number; inFocus: number; is
         Head {inFocus + 1}
         {ofCount}
       </strong>{' '}
-      <span class="muted">{isOff ? 'is switched off' : textOf(summary)}</span>
+      <span class="muted">
+        {isOff ? whileOff(count) : textOf(summary)} ({headNameAt(inFocus, perLayer)})
+      </span>
     </p>
   );
 }

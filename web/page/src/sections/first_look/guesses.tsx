@@ -27,6 +27,8 @@ export function Guesses({ now }: { now: FirstLook | undefined }) {
   const made = guesses.value;
   const list = made?.list ?? [];
   const of = model.value;
+  const best = made?.before?.[0];
+  const shareBefore = (word: string) => made?.before?.find((each) => each.word === word)?.share;
   return (
     <div class="first-guess step-5">
       <h2 id="guess-title">{titleOf(now)}</h2>
@@ -34,7 +36,10 @@ export function Guesses({ now }: { now: FirstLook | undefined }) {
         {list.map(({ word, share }, i) => (
           <li key={i} class={i === 0 ? 'best' : ''}>
             <span class="guess-word">{word}</span> <Bar share={share} />
-            <span class="guess-share">{percent(share)}</span>
+            {/* Style writes what it was, and names in the accessible tree stay words and shares. */}
+            <span class="guess-share" data-was={shareBefore(word) === undefined ? undefined : `was ${percent(shareBefore(word)!)}`}>
+              {percent(share)}
+            </span>
           </li>
         ))}
         {!made && Array.from({ length: most }, (_, i) => <li key={i} aria-hidden="true" />)}
@@ -46,24 +51,38 @@ export function Guesses({ now }: { now: FirstLook | undefined }) {
         {of?.id === 'masks' ? `A model of ${megabytes(of.bytes)}, often wrong` : of ? of.name : status.value.failed ? '' : 'The model is loading …'}
       </p>
       {/* Always there, so that nothing moves. */}
-      <p class="note before">{made?.before && `unchanged: ${made.before.word} ${percent(made.before.share)}`}</p>
+      <p class="note before">{best && `before the change: ${best.word} ${percent(best.share)}`}</p>
       <Alert what="The guess could not be computed." why={guessFailure.value} />
     </div>
   );
 }
 
+/** The guess is for a blank in place of the word that asks, so its sum is of another run. */
+export const isApart = (now: FirstLook | undefined): boolean => guesses.value?.kind === 'word' && guesses.value.query === now?.token;
+
+/** What the row goes through after this layer, counted from 1. */
+function layersAfter(layer: number, layers: number): string {
+  if (layer + 1 >= layers) return '';
+  return layer + 2 === layers ? `layer ${layers}` : `layers ${layer + 2}–${layers}`;
+}
+
 export function Sum({ now }: { now: FirstLook | undefined }) {
   const of = now?.of.run.model;
-  const [heads, layers] = [of ? of.layers * of.heads - 1 : 0, of ? of.layers - 1 - now.of.layer : 0];
-  const rest = [`${heads} more heads`, layers > 0 && `${layers} more ${layers === 1 ? 'layer' : 'layers'}`].filter(Boolean).join(', ');
+  const isEmpty = now?.columns.length === 0;
+  const apart = !isEmpty && isApart(now);
+  const onward =
+    of &&
+    !isEmpty &&
+    (apart ? 'another run, with the word hidden' : ['other heads', 'feed-forward', layersAfter(now.of.layer, of.layers)].filter(Boolean).join(', '));
   return (
     <div class="first-sum step-4">
-      <p class="first-onward note step-5">{of ? rest : ' '}</p>
+      <p class={apart ? 'first-onward apart note step-5' : 'first-onward note step-5'}>{onward || ' '}</p>
       <p class="first-sum-name">
-        <strong>Sum</strong> <span class="note">{now?.isOff ? 'switched off: nothing is passed on' : `what ${queryName(now)} has gathered`}</span>
+        <strong>Sum</strong>{' '}
+        <span class="note">{now?.isOff ? 'switched off: nothing is passed on' : isEmpty ? '' : `what ${queryName(now)} has gathered`}</span>
       </p>
       <svg width="150" height="20" aria-hidden="true" class={now?.isOff ? 'off' : ''}>
-        {now && <Strip kind="value" values={now.sum} x={0} y={0} width={150} height={20} most={largest(now.sum)} />}
+        {now && !isEmpty && <Strip kind="value" values={now.sum} x={0} y={0} width={150} height={20} most={largest(now.sum)} />}
       </svg>
     </div>
   );

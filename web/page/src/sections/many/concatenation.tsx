@@ -4,7 +4,6 @@ import { cellChosen } from '../../state/pointed.ts';
 import { layerTrace, type LayerInFocus } from '../../state/run.ts';
 import { update, view } from '../../state/view.ts';
 import { ofHead } from '../../state/walk.ts';
-import '../../styles/many.css';
 import { largest, Strip } from '../../ui/strip.tsx';
 import { useSeen } from '../../ui/seen.ts';
 import { useWidth } from '../../ui/size.ts';
@@ -23,7 +22,10 @@ export function Concatenation() {
       <div ref={frame} style={{ minHeight: `${height}px` }}>
         {of && width > 0 && <Picture of={of} width={width} />}
       </div>
-      <figcaption class="note">Click a head to look at it in all parts of the page. A head that is off adds only zeros.</figcaption>
+      <figcaption class="note">
+        Click a head to look at it in all parts of the page. A head that is off adds only zeros. In the last row, violet is positive and gold
+        negative.
+      </figcaption>
     </figure>
   );
 }
@@ -66,7 +68,7 @@ function Picture({ of, width }: { of: LayerInFocus; width: number }) {
           </g>
         );
       })}
-      <Strip kind="value" values={output} x={0} y={tops[3]} width={width} height={strip} most={largest(output)} />
+      <Strip kind="signed" values={output} x={0} y={tops[3]} width={width} height={strip} most={largest(output)} />
     </svg>
   );
 }

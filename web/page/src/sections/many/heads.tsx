@@ -1,16 +1,20 @@
 import { computed } from '@preact/signals';
+import { capitalized, headName } from '../../formats/names.ts';
 import { counted, fixed } from '../../formats/numbers.ts';
-import { answerName, type LoadedModel } from '../../model/loaded.ts';
+import { answerName, isDecoder, type LoadedModel } from '../../model/loaded.ts';
 import { ablating, ablation, ablationFailure, isCurrent, switchEachOff } from '../../state/ablation.ts';
 import { headsOff } from '../../state/background.ts';
 import { toggleHead } from '../../state/heads.ts';
 import { furthest, largestOf, lines, type Lines } from '../../state/compare_texts.ts';
+import { run } from '../../state/run.ts';
+import { blanksOf } from '../../state/strongest.ts';
 import { update, view } from '../../state/view.ts';
 import { NumberTable } from '../../ui/number_table.tsx';
 import { Paper } from '../../ui/papers.tsx';
 import { Term } from '../../ui/term.tsx';
 import { Part } from '../../ui/part.tsx';
 import { Alert } from '../../ui/alert.tsx';
+import { guessText } from '../guess_text.ts';
 
 /** Only this part of the view matters here. */
 const wantedOff = computed(() => view.value.off);
@@ -36,20 +40,22 @@ export function Heads({ of }: { of: LoadedModel }) {
         {count(of.layers).map((layer) => (
           <div key={layer} class="use-heads-layer">
             <span aria-hidden="true">Layer {layer + 1}</span>
-            {count(of.heads).map((head) => {
-              const index = layer * of.heads + head;
-              return (
-                <button
-                  key={head}
-                  type="button"
-                  aria-label={`Layer ${layer + 1}, head ${head + 1}`}
-                  aria-pressed={wanted.includes(index)}
-                  onClick={() => toggleHead(index)}
-                >
-                  {head + 1}
-                </button>
-              );
-            })}
+            <div>
+              {count(of.heads).map((head) => {
+                const index = layer * of.heads + head;
+                return (
+                  <button
+                    key={head}
+                    type="button"
+                    aria-label={capitalized(headName(layer, head))}
+                    aria-pressed={wanted.includes(index)}
+                    onClick={() => toggleHead(index)}
+                  >
+                    {head + 1}
+                  </button>
+                );
+              })}
+            </div>
           </div>
         ))}
       </div>
@@ -59,7 +65,7 @@ export function Heads({ of }: { of: LoadedModel }) {
         </button>
       </div>
       <p class="use-effect" aria-live="polite">
-        {off.length === 0 ? 'All heads are on.' : current ? effectOf(current) : 'Computing …'}
+        {off.length === 0 ? 'All heads are on.' : (guessText() ?? (current ? effectOf(current) : 'Computing …'))}
       </p>
     </Part>
   );
@@ -82,6 +88,13 @@ function effectOf({ texts, all, off, without, model }: Lines): string {
   return text;
 }
 
+function againFor(of: LoadedModel): string {
+  const guesses = isDecoder(of) || (run.value?.model === of && blanksOf(run.value).length > 0);
+  if (of.labels) return 'classifies the sentence at the top of the page again.';
+  if (guesses) return `lets the model guess the ${isDecoder(of) ? 'next word' : 'blank'} at the top of the page again.`;
+  return 'compares the vector of the sentence at the top of the page with the original one.';
+}
+
 export function InTurn({ of }: { of: LoadedModel }) {
   const made = ablation.value?.model === of ? ablation.value : undefined;
   const progress = ablating.value;
@@ -92,10 +105,8 @@ export function InTurn({ of }: { of: LoadedModel }) {
   return (
     <Part class="use-part" title="Which heads matter?">
       <p>
-        {of.labels
-          ? 'This switches off each head on its own and classifies the sentence at the top of the page again.'
-          : 'This switches off each head on its own and compares the vector of the sentence at the top of the page with the original one.'}{' '}
-        Models often work without most of their heads, but not without a few of them (
+        This switches off each head on its own and {againFor(of)} Most heads can be switched off one at a time with little effect, because others do
+        similar work; a few cannot (
         <Paper of="Michel et al. 2019" />
         ).
       </p>
@@ -121,7 +132,7 @@ export function InTurn({ of }: { of: LoadedModel }) {
           <p>
             {!isCurrent(made) && 'The text or the model has changed since. Run the test again. '}
             {made.answer
-              ? `With all heads the answer is “${made.answer.label}”, ${answerName(of)} ${fixed(made.answer.probability, 4)}. The table shows how much that ${answerName(of)} changes without each head.`
+              ? `With all heads the ${of.labels ? 'answer' : 'guess'} is “${made.answer.label}”, ${answerName(of)} ${fixed(made.answer.probability, 4)}. The table shows how much that ${answerName(of)} changes without each head.`
               : 'The table shows the cosine with the original vector minus 1, for each head.'}{' '}
             The largest change comes from layer {layer + 1}, head {head + 1}: {signed(data![strongest]!)}.
           </p>
@@ -139,8 +150,8 @@ export function InTurn({ of }: { of: LoadedModel }) {
             tint={(i, j) => (most > 0 ? made.effects.data[i * of.heads + j]! / most : 0)}
           />
           <p class="note">
-            Text: “{made.pair === undefined ? made.text : `${made.text} / ${made.pair}`}”. All other heads are on, and there are no masks. Purple:
-            larger without the head; yellow: smaller.
+            Text: “{made.pair === undefined ? made.text : `${made.text} / ${made.pair}`}”. All other heads are on, and there are no masks. Violet:
+            larger without the head; gold: smaller.
           </p>
         </>
       )}

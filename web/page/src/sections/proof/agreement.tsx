@@ -2,7 +2,9 @@ import type { ComponentChildren } from 'preact';
 import { counted, scientific } from '../../formats/numbers.ts';
 import { editedWeights } from '../../state/background.ts';
 import type { LoadedModel } from '../../model/loaded.ts';
-import { comparison, type Compared, type Comparison } from '../../state/reference.ts';
+import { openBeside } from '../../state/load_model.ts';
+import { loadingBeside } from '../../state/model.ts';
+import { comparison, exactOf, referenced, type Compared, type Comparison } from '../../state/reference.ts';
 import { Formula, Group } from '../../ui/formula.tsx';
 import { NumberTable } from '../../ui/number_table.tsx';
 import { Alert } from '../../ui/alert.tsx';
@@ -10,22 +12,35 @@ import { Part } from '../../ui/part.tsx';
 
 export function Agreement({ of }: { of: LoadedModel }) {
   const made = comparison.value.value?.model === of ? comparison.value.value : undefined;
+  const known = referenced.includes(of.id);
+  const exact = exactOf(of);
   return (
     <Part class="proof-part" title="The same numbers as PyTorch">
-      {of.id !== 'sentiment' && (
+      {!known && (
         <p>
-          The page has PyTorch’s numbers only for the sentiment classifier, not for {of.name}. attn’s own tests compare every family of models with
-          PyTorch. The next part checks what can be checked without them.
-          {of.dtype === 'int8' &&
-            ' With int8 weights the numbers are not those of PyTorch’s float32, only close to them. “What int8 changes” shows how close.'}
+          The page has PyTorch’s numbers for its mask model and its classifier, not for {of.name}. attn’s own tests compare every family of models
+          with PyTorch. The next part checks what can be checked without them.
         </p>
       )}
-      {of.id === 'sentiment' && editedWeights.value.length > 0 && (
+      {of.dtype === 'int8' && (
+        <p>
+          With int8 weights the numbers are not those of PyTorch’s float32, only close to them: “What int8 changes” shows how close.
+          {known && ' With the same weights as float32 they are.'}
+        </p>
+      )}
+      {known && !exact && (
+        <p>
+          <button type="button" disabled={!!loadingBeside.value} onClick={() => void openBeside()}>
+            Load them as float32 too, and compare with PyTorch
+          </button>
+        </p>
+      )}
+      {known && editedWeights.value.length > 0 && (
         <p>You have changed weights, so PyTorch’s numbers do not apply. Undo the changes to compare again.</p>
       )}
       <Alert what="The comparison with PyTorch failed." why={comparison.failure.value} />
       {made && editedWeights.value.length === 0 && <Agreed of={made} />}
-      {!made && of.id === 'sentiment' && !comparison.failure.value && <p>Comparing …</p>}
+      {!made && known && exact && editedWeights.value.length === 0 && !comparison.failure.value && <p>Comparing …</p>}
     </Part>
   );
 }

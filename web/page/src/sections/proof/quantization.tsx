@@ -1,9 +1,10 @@
 import { counted, milliseconds, scientific, wholeMegabytes, megabytes } from '../../formats/numbers.ts';
 import { editedWeights } from '../../state/background.ts';
 import { expectedBytes } from '../../model/known.ts';
+import { wordsOf } from '../../model/errors.ts';
 import { answerName, otherOf, type LoadedModel } from '../../model/loaded.ts';
 import { closeBeside, openBeside } from '../../state/load_model.ts';
-import { beside, besideFailure, loadingBeside } from '../../state/model.ts';
+import { beside, besideFailure, loadingBeside, type Failure } from '../../state/model.ts';
 import { quantized, type Answered, type Quantized } from '../../state/quantized.ts';
 import { NumberTable } from '../../ui/number_table.tsx';
 import { Progress } from '../../ui/progress.tsx';
@@ -36,7 +37,7 @@ export function Quantization({ of }: { of: LoadedModel }) {
         </p>
       )}
       {way && <Progress of={way} />}
-      <Alert what={besideFailure.value?.what} why={besideFailure.value && `${besideFailure.value.cause} ${besideFailure.value.fix}`} />
+      <Alert what={besideFailure.value?.what} why={besideFailure.value && whyOf(besideFailure.value)} />
       {beside.value && (
         <>
           <p>
@@ -51,6 +52,11 @@ export function Quantization({ of }: { of: LoadedModel }) {
       )}
     </Part>
   );
+}
+
+function whyOf(failure: Failure): string {
+  const { cause, fix } = wordsOf(failure);
+  return `${cause} ${fix}`;
 }
 
 /** As many digits as show the difference from 1. */

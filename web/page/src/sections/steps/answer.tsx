@@ -1,9 +1,10 @@
 import { fixed, shortNumber } from '../../formats/numbers.ts';
-import { answerFunction, answerName } from '../../model/loaded.ts';
+import { answerFunction, answerName, isDecoder } from '../../model/loaded.ts';
 import { answers, baseline } from '../../state/run.ts';
 import { reach, type Walk } from '../../state/walk.ts';
 import { NumberTable } from '../../ui/number_table.tsx';
 import { Term } from '../../ui/term.tsx';
+import { guessText } from '../guess_text.ts';
 import { type Sizes } from './parts.tsx';
 
 const places: Readonly<Record<string, string>> = {
@@ -66,6 +67,11 @@ export function AnswerStep({ walk }: { walk: Walk; sizes: Sizes }) {
           <>
             The classifier then turns the last rows into scores, the <Term word="logits" />
             {functionWords[answerFunction(run.model)]}
+          </>
+        ) : run.model.task === 'fill-mask' || isDecoder(run.model) ? (
+          <>
+            Its output layer then turns {isDecoder(run.model) ? 'the last row' : 'the row of each blank'} into one number for each token of the
+            vocabulary, the <Term word="logits" />. Softmax turns these into probabilities. {guessText()}
           </>
         ) : (
           <>

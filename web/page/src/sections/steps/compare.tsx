@@ -22,7 +22,7 @@ const kj = <Sub base="k" sub="j" />;
 function ScoreFormula({ score }: { score: ScoreFunction }) {
   return (
     <Formula>
-      <Sub base="s" sub="ij" />
+      <Sub base="r" sub="ij" />
       <Eq />
       {score === 'additive' ? (
         <>

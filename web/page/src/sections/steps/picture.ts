@@ -1,5 +1,6 @@
 /** A picture for each step: its matrices, with the parts marked that give the number in focus. */
 import type { Block, Mark, Piece } from '../../draw/blocks.ts';
+import { isDecoder } from '../../model/loaded.ts';
 import type { Walk } from '../../state/walk.ts';
 import { columnInFocus, numberInFocus, rowInFocus, type Sizes } from './parts.tsx';
 
@@ -87,11 +88,12 @@ export function picturesOf({ run, head, layer }: Walk, sizes: Sizes): readonly (
     ],
     () => {
       const { layers, labels } = run.model;
+      const words = run.model.task === 'fill-mask' || isDecoder(run.model) ? Number(run.model.config['vocab_size']) : undefined;
       const left = layers - layer - 1;
       return [
         wide(preNorm ? 'R' : 'norm R', []),
         sign(left > 0 ? `${left} more layer${left > 1 ? 's' : ''} →` : '→'),
-        labels ? block('answer', 1, labels.length) : block('vector', 1, E),
+        labels ? block('answer', 1, labels.length) : words !== undefined ? block('logits', 1, words) : block('vector', 1, E),
       ];
     },
   ];

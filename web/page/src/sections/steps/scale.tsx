@@ -1,7 +1,7 @@
 import { fixed, joined } from '../../formats/numbers.ts';
 import { changeInFocus, changeLayer } from '../../state/view.ts';
 import { ofHead } from '../../state/walk.ts';
-import { Eq, Formula, I, Plus, Transposed } from '../../ui/formula.tsx';
+import { Eq, Formula, Plus, Sub } from '../../ui/formula.tsx';
 import { Slider } from '../../ui/slider.tsx';
 import { Term } from '../../ui/term.tsx';
 import { Working } from '../../ui/working.tsx';
@@ -24,12 +24,9 @@ export function ScaleStep({ walk, sizes }: StepProps) {
           : `The score function of step 3 is unscaled: its scores are not divided by √${sizes.divisor}, and the factor is 1.`}
       </p>
       <Formula>
-        <I>S</I>
+        <Sub base="s" sub="ij" />
         <Eq />
-        <I>Q</I>
-        <Transposed>
-          <I>K</I>
-        </Transposed>
+        <Sub base="r" sub="ij" />
         <mo>·</mo>
         <mfrac>
           <mn>{factor}</mn>
@@ -44,7 +41,7 @@ export function ScaleStep({ walk, sizes }: StepProps) {
         {sizes.positionBias && (
           <>
             <Plus />
-            <I>B</I>
+            <Sub base="b" sub="ij" />
           </>
         )}
       </Formula>
@@ -57,7 +54,7 @@ export function ScaleStep({ walk, sizes }: StepProps) {
           step={0.05}
           value={factor}
           text={`${factor} × ${score === 'scaled_dot' ? `1/√${sizes.divisor}` : '1'} = ${fixed(scale, 4)}`}
-          hint="Larger: each token attends to fewer tokens. Zero: it attends to all of them equally."
+          hint="Larger: each token attends to fewer tokens. Zero: it attends to all of them equally. It applies to all heads of the layer."
           onInput={(value) => changeLayer({ factor: value })}
         />
         <button type="button" disabled={factor === 1} onClick={() => changeLayer({ factor: 1 })}>

@@ -1,4 +1,5 @@
 import { fixed } from '../../formats/numbers.ts';
+import { headNameAt } from '../../formats/names.ts';
 import { answerFunction, answerName, type LoadedModel } from '../../model/loaded.ts';
 import { ablating, ablation, ablationFailure, isCurrent, switchEachOff, type Ablation } from '../../state/ablation.ts';
 import { rightOf100 } from '../../state/bundled.ts';
@@ -62,7 +63,7 @@ function Flipping({ of }: { of: LoadedModel }) {
 function Flips({ of: { model, text, effects, flips }, answer }: { of: Ablation; answer: NonNullable<Ablation['answer']> }) {
   const most = effects.data.reduce((best, value, i) => (Math.abs(value) > Math.abs(effects.data[best]!) ? i : best), 0);
   const [first = most] = flips;
-  const name = (head: number) => `layer ${Math.floor(head / model.heads) + 1}, head ${(head % model.heads) + 1}`;
+  const name = (head: number) => headNameAt(head, model.heads);
   const without = answer.probability + effects.data[first]!;
   return (
     <>

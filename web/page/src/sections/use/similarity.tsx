@@ -5,10 +5,10 @@ import { nameInSentence, sentenceName } from '../../model/known.ts';
 import type { LoadedModel } from '../../model/loaded.ts';
 import { shownModel } from '../../state/background.ts';
 import { chosenLine, lines, neighboursOf, type LineAnswers, type Lines } from '../../state/compare_texts.ts';
-import { BarNumber } from '../../ui/bar_number.tsx';
 import { Call, Eq, Formula } from '../../ui/formula.tsx';
 import { MatrixView, type Place } from '../../ui/matrix_view.tsx';
 import { NumberTable } from '../../ui/number_table.tsx';
+import { numberedLine, Ranked } from '../../ui/ranked.tsx';
 import { Term } from '../../ui/term.tsx';
 import { Part } from '../../ui/part.tsx';
 import { LinesField } from './lines_field.tsx';
@@ -65,9 +65,10 @@ export function Similarity() {
       <div class="use-texts">
         <div>
           <LinesField />
-          {current && <Nearest of={current} />}
+          {current && current.texts.length > 1 && <Nearest of={current} />}
+          {current?.texts.length === 1 && <p class="note">Enter another line to compare it with.</p>}
         </div>
-        {current && (
+        {current && current.texts.length > 1 && (
           <div>
             <Maps of={current} />
             <p class="buttons">
@@ -143,17 +144,15 @@ function Nearest({ of }: { of: Lines }) {
           ))}
         </select>
       </div>
-      <ol class="ranked" aria-label="Lines by similarity">
-        {neighboursOf(of, line).map(({ line: other, before, after }) => (
-          <li key={other}>
-            <span class="ranked-name">
-              <span class="figure">{other + 1}</span> {of.texts[other]}
-            </span>
-            {of.without && <span class="change">was {fixed(before, 4)}</span>}
-            <BarNumber value={after} />
-          </li>
-        ))}
-      </ol>
+      <Ranked
+        name="Lines by similarity"
+        items={neighboursOf(of, line).map(({ line: other, before, after }) => ({
+          key: other,
+          name: numberedLine(other, of.texts[other]),
+          value: after,
+          before: of.without && before,
+        }))}
+      />
     </div>
   );
 }

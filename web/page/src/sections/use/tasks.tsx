@@ -42,7 +42,7 @@ export function Elsewhere({ id }: { id: keyof typeof small }) {
   return (
     <Part class="use-part" title={title}>
       <p>
-        The layers stay the same; the head on top decides their use, and the model above has another one. The {nameOf(id)} {about}.
+        Layers of the same kind, trained for another answer and with another output layer: the {nameOf(id)} {about}.
       </p>
       <p class="buttons">
         <button type="button" disabled={!!loading.value} onClick={() => void chooseModel(id)}>
