@@ -91,6 +91,8 @@ const reference = [
       moduleOf('attn/search-element', 'search-element'),
       moduleOf('attn/tokenizer', 'tokenizer'),
       moduleOf('attn/chunk', 'chunk'),
+      moduleOf('attn/static', 'static'),
+      moduleOf('attn/cache', 'cache'),
     ],
   },
   { text: 'C++', link: '/reference/cpp/', items: pagesOf('reference/cpp') },

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { Application, Converter } from 'typedoc';
 
 const lib = fileURLToPath(new URL('../../web/lib', import.meta.url));
-const modules = ['attn', 'worker', 'element', 'lens', 'search', 'search-element', 'tokenizer', 'chunk'];
+const modules = ['attn', 'worker', 'element', 'lens', 'search', 'search-element', 'tokenizer', 'chunk', 'static', 'cache'];
 
 /** Replaces the @throws tags of a comment by one with a list of all errors, which gets one heading. */
 function listErrors(comment) {
