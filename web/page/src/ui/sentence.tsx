@@ -3,6 +3,7 @@ import { useLayoutEffect, useRef } from 'preact/hooks';
 import { spread } from '../draw/arcs.ts';
 import { blank, fromField, toField } from '../state/first_look.ts';
 import '../styles/sentence.css';
+import { isPrinting } from './size.ts';
 
 export interface Piece {
   /** Range in the text of the model. */
@@ -114,6 +115,7 @@ export function Sentence({ text, mask, pieces, room, wraps, onText, onWriting, o
   useLayoutEffect(() => {
     if (room === 0) return;
     const report = () => {
+      if (said.current && isPrinting()) return;
       const layout = measure(mirror.current!, room, wraps);
       const now = JSON.stringify(layout);
       if (now !== said.current) onLayout(layout);
