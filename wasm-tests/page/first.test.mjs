@@ -179,7 +179,7 @@ pageTest('each example fills its blank, and a head can be chosen and switched of
   }
   await page.click('button', 'Head 5 of 12', region);
   await assertColumns(page, cup, 1, 0, tokens(cup).indexOf('[MASK]'));
-  await page.until(({ text }) => /^Head 5 of 12 looks at the word before/.test(text('.first-caption')), 'the caption');
+  await page.until(({ text }) => /^Head 5 of 12 looks at the word before \(/.test(text('.first-caption')), 'the caption');
   await page.click('button', 'Switch this head off', region);
   await assertGuesses(page, guessesWithout(cup, 4));
   await page.until(({ text }) => /before the change: tea 35 %/.test(text('.first-guess')), 'the guess before');
@@ -203,17 +203,19 @@ pageTest('each example fills its blank, and a head can be chosen and switched of
 pageTest('pointing at a word makes it the query, and its guess is for a blank in its place', { engines: 'chromium' }, async ({ page }) => {
   const { guesses, tokens } = await maskNumbers();
   await page.openFresh();
-  const point = (word, type) =>
+  const point = (word, type, down = 110) =>
     page.tool(
-      ({ all, nameOf }, wanted, event) => {
-        const { left, top, width } = all('button', undefined, ['group', 'Words'])
+      ({ all, nameOf }, wanted, event, below) => {
+        const words = document.querySelector('.first-words');
+        const { left, width } = all('button', undefined, ['group', 'Words'])
           .find((each) => nameOf(each).startsWith(`${wanted}:`))
           .getBoundingClientRect();
-        const at = { clientX: left + width / 2, clientY: top + 20, bubbles: true, pointerType: 'mouse' };
-        document.querySelector('.first-words').dispatchEvent(new PointerEvent(event, at));
+        const clientY = words.getBoundingClientRect().top + below;
+        words.dispatchEvent(new PointerEvent(event, { clientX: left + width / 2, clientY, bubbles: true, pointerType: 'mouse' }));
       },
       word,
       type,
+      down,
     );
   await point('drank', 'pointermove');
   await assertColumns(page, cup, 1, 3, tokens(cup).indexOf('drank'));
@@ -223,6 +225,10 @@ pageTest('pointing at a word makes it the query, and its guess is for a blank in
   await page.until(({ text }) => text('.first-onward') === 'another run, with the word hidden', 'that the guess is not from this sum');
   await point('drank', 'pointerleave');
   await assertGuesses(page, await guesses(cup));
+  // The numbers below a word stay while they are read.
+  await point('drank', 'pointermove', 290);
+  await sleep(300);
+  await assertColumns(page, cup, 1, 3, tokens(cup).indexOf('[MASK]'));
   // Not while the visitor writes.
   await page.tool(({ find }) => find('textbox', 'Sentence').focus());
   await point('drank', 'pointermove');
@@ -247,6 +253,20 @@ pageTest('the steps play, stop and are reached one by one', async ({ page }) => 
   await page.click('button', 'Done');
   await page.lacks('group', 'Steps');
   await page.shows('group', 'Examples');
+  await page.click('button', 'Play the steps');
+  await page.click('button', 'Pause');
+  await page.click('button', 'Next');
+  await isCurrent(2);
+  await page.driver.resize(375, 800);
+  const isShown = (wanted) =>
+    page.until((_, is) => (getComputedStyle(document.querySelector('.first-steps')).display !== 'none') === is, `steps ${wanted}`, wanted);
+  await isShown(true);
+  await page.evaluate(() => scrollTo({ top: 3000, behavior: 'instant' }));
+  await isShown(false);
+  await page.evaluate(() => scrollTo({ top: 0, behavior: 'instant' }));
+  await isShown(true);
+  await page.driver.resize(1280, 800);
+  await page.click('button', 'Done');
   // Numbers that were counted up follow the picture again.
   await page.evaluate(() => document.querySelector('.first-columns [aria-label^="of:"]').click());
   await page.eventually(async () => {

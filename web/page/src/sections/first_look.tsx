@@ -140,10 +140,12 @@ function Figure() {
   const point = (event: PointerEvent) => {
     const isWriting = words.current!.contains(document.activeElement) && document.activeElement instanceof HTMLTextAreaElement;
     if (!layout || !now || isWriting || event.pointerType !== 'mouse' || event.buttons !== 0) return;
-    const { left } = words.current!.getBoundingClientRect();
+    const { left, top } = words.current!.getBoundingClientRect();
+    // Below the words are their numbers, which stay while they are read.
+    const isAtWords = event.clientY - top < rows.key - 20;
     const x = event.clientX - left + words.current!.scrollLeft;
     const near = layout.columns.findIndex((middle) => Math.abs(middle - x) < layout.columnWidth / 2 - 2);
-    queryAsked.value = isNarrow || near < 0 ? undefined : now.columns[near]?.token;
+    queryAsked.value = isNarrow || near < 0 || !isAtWords ? undefined : now.columns[near]?.token;
   };
   return (
     <div

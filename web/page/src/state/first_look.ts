@@ -135,8 +135,8 @@ export const isPlaying = signal(false);
 
 export const stepCount = 5;
 
-/** Time to read a caption. */
-const stepMilliseconds = 2500;
+/** Time to read the captions. Those of the second and third step are long. */
+const stepMilliseconds = [3000, 6000, 6000, 4000];
 let timer: ReturnType<typeof setTimeout> | undefined;
 
 export function showStep(step: number): void {
@@ -153,7 +153,8 @@ export function playSteps(withMotion: boolean, from = 1): void {
   const go = () => {
     ++stepShown.value;
     if (stepShown.value === stepCount) isPlaying.value = false;
-    else timer = setTimeout(go, stepMilliseconds);
+    else wait();
   };
-  timer = setTimeout(go, stepMilliseconds);
+  const wait = () => (timer = setTimeout(go, stepMilliseconds[stepShown.value - 1]));
+  wait();
 }

@@ -161,6 +161,17 @@ function Dots({ layers, perLayer, inFocus }: { layers: number; perLayer: number;
 /** Times the weight that each token would have if all were alike. */
 const unevenFrom = 2;
 
+/** Where the query looks, if that is not where the head looks on average. */
+function exception({ kind }: HeadSummary, now: FirstLook): string {
+  const { columns, token, elsewhere } = now;
+  const place = { previous: token - 1, next: token + 1, self: token };
+  if (kind === 'separator' || kind === 'mixed') return '';
+  const top = columns.reduce((a, b) => (b.weight > a.weight ? b : a));
+  if (elsewhere > Math.max(top.weight, 0.4)) return '; here it rests';
+  if (kind === 'diffuse' || top.token === place[kind] || top.weight < 0.25) return '';
+  return top.token === token ? '; here at itself' : `; here at ${top.word === now.of.run.model.maskToken ? 'the blank' : `“${top.word}”`}`;
+}
+
 function textOf(summary: HeadSummary | undefined): string {
   if (!summary) return '…';
   const now = firstLook.value;
@@ -168,7 +179,8 @@ function textOf(summary: HeadSummary | undefined): string {
   const isUneven =
     summary.kind === 'diffuse' && now !== undefined && now.columns.some(({ weight }) => weight > unevenFrom / now.of.run.tokens.length);
   if (now?.columns.length === 0) return '';
-  if ((summary.kind !== 'mixed' && !strays && !isUneven) || !now) return headText(summary);
+  if (!now) return headText(summary);
+  if (summary.kind !== 'mixed' && !strays && !isUneven) return headText(summary) + exception(summary, now);
   const named = now.columns
     .filter(({ word, weight }) => weight >= (isUneven ? unevenFrom / now.of.run.tokens.length : 0.15) && /[\p{L}\p{N}]/u.test(word))
     .sort((a, b) => b.weight - a.weight)

@@ -6,6 +6,7 @@ import { type Column, firstLook, isPlaying, playSteps, showStep, stepCount, step
 import { stepCaptions } from '../../state/step_captions.ts';
 import '../../styles/first_steps.css';
 import { rove } from '../../ui/rove.ts';
+import { useSeen } from '../../ui/seen.ts';
 import { queryName } from './columns.tsx';
 import { scoreShown } from './drawing.tsx';
 import { isApart } from './guesses.tsx';
@@ -31,8 +32,10 @@ function captionOf(step: number): string {
 export function Steps() {
   const step = stepShown.value;
   const group = useRef<HTMLDivElement>(null);
+  const figure = useRef(document.querySelector<HTMLElement>('.first-figure'));
+  const isAway = !useSeen(figure);
   return (
-    <div class="first-steps" role="group" aria-label="Steps" onKeyDown={(event) => event.key === 'Escape' && showStep(0)}>
+    <div class={isAway ? 'first-steps away' : 'first-steps'} role="group" aria-label="Steps" onKeyDown={(event) => event.key === 'Escape' && showStep(0)}>
       <div ref={group} class="first-step-list" onKeyDown={(event) => rove(event, group.current!)}>
         {stepCaptions.map(([name], i) => (
           <button
@@ -51,6 +54,11 @@ export function Steps() {
       {step < stepCount && (
         <button type="button" class="quiet" onClick={() => (isPlaying.value ? showStep(step) : playSteps(true, step))}>
           {isPlaying.value ? 'Pause' : 'Resume'}
+        </button>
+      )}
+      {step < stepCount && !isPlaying.value && (
+        <button type="button" class="quiet" onClick={() => showStep(step + 1)}>
+          Next
         </button>
       )}
       <button type="button" class="quiet" onClick={() => showStep(0)}>

@@ -108,7 +108,7 @@ export function InTurn({ of }: { of: LoadedModel }) {
         This switches off each head on its own and {againFor(of)} Most heads can be switched off one at a time with little effect, because others do
         similar work; a few cannot (
         <Paper of="Michel et al. 2019" />
-        ).
+        ). A head may also argue for another answer: without it, the first guess gains.
       </p>
       <div class="use-turn">
         <button type="button" disabled={progress !== undefined} onClick={() => void switchEachOff()}>
