@@ -261,9 +261,9 @@ pageTest('the steps play, stop and are reached one by one', async ({ page }) => 
   const isShown = (wanted) =>
     page.until((_, is) => (getComputedStyle(document.querySelector('.first-steps')).display !== 'none') === is, `steps ${wanted}`, wanted);
   await isShown(true);
-  await page.evaluate(() => scrollTo({ top: 3000, behavior: 'instant' }));
+  await page.evaluate(() => document.scrollingElement.scrollTo({ top: 3000, behavior: 'instant' }));
   await isShown(false);
-  await page.evaluate(() => scrollTo({ top: 0, behavior: 'instant' }));
+  await page.evaluate(() => document.scrollingElement.scrollTo({ top: 0, behavior: 'instant' }));
   await isShown(true);
   await page.driver.resize(1280, 800);
   await page.click('button', 'Done');

@@ -35,7 +35,12 @@ export function Steps() {
   const figure = useRef(document.querySelector<HTMLElement>('.first-figure'));
   const isAway = !useSeen(figure);
   return (
-    <div class={isAway ? 'first-steps away' : 'first-steps'} role="group" aria-label="Steps" onKeyDown={(event) => event.key === 'Escape' && showStep(0)}>
+    <div
+      class={isAway ? 'first-steps away' : 'first-steps'}
+      role="group"
+      aria-label="Steps"
+      onKeyDown={(event) => event.key === 'Escape' && showStep(0)}
+    >
       <div ref={group} class="first-step-list" onKeyDown={(event) => rove(event, group.current!)}>
         {stepCaptions.map(([name], i) => (
           <button
