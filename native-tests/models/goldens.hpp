@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attn/models/text_model.hpp"
@@ -23,6 +24,22 @@ inline std::string difference(const GoldenCase& golden, const std::string& what,
     if (!(error <= most)) most = error;
   }
   return most <= tolerance ? "" : what + " differs by " + std::to_string(most) + ", allowed " + std::to_string(tolerance);
+}
+
+/// "hiddenStates.1" -> "hiddenStates", "1"
+inline std::pair<std::string, std::string> split_name(const std::string& what) {
+  const std::size_t dot = what.find('.');
+  return {what.substr(0, dot), dot == std::string::npos ? "" : what.substr(dot + 1)};
+}
+
+/// The result of a forward by its name in the goldens; empty if it is not one.
+inline Array result_of(const ModelOutput& output, const std::string& what) {
+  const auto [start, rest] = split_name(what);
+  if (what == "lastHiddenState") return output.last_hidden_state;
+  if (what == "logits") return output.logits;
+  if (start == "hiddenStates") return output.hidden_states.at(std::stoul(rest));
+  if (start == "attentions") return output.attentions.at(std::stoul(rest));
+  return {};
 }
 
 inline Batch batch_of(const GoldenCase& golden) {

@@ -52,13 +52,7 @@ TEST_CASE("image models agree with transformers", "[models]") {
     for (const auto& [what, error] : entry.at("expected").items()) {
       CAPTURE(golden.name(), what);
       ++count;
-      const std::size_t dot = what.find('.');
-      const std::string start = what.substr(0, dot), rest = dot == std::string::npos ? "" : what.substr(dot + 1);
-      Array got;
-      if (what == "lastHiddenState") got = output.last_hidden_state;
-      if (what == "logits") got = output.logits;
-      if (start == "hiddenStates") got = output.hidden_states.at(std::stoul(rest));
-      if (start == "attentions") got = output.attentions.at(std::stoul(rest));
+      Array got = result_of(output, what);
       if (what == "probabilities") {
         got = Array(output.logits.dims);
         const TensorView view{pixels.data.data(), pixels.dims};

@@ -44,13 +44,8 @@ TEST_CASE("checkpoints agree with transformers", "[models]") {
     for (const auto& [what, error] : entry.at("expected").items()) {
       CAPTURE(golden.name(), what);
       ++count;
-      const std::size_t dot = what.find('.');
-      const std::string start = what.substr(0, dot), rest = dot == std::string::npos ? "" : what.substr(dot + 1);
-      Array got;
-      if (what == "lastHiddenState") got = output.last_hidden_state;
-      if (what == "logits") got = output.logits;
-      if (start == "hiddenStates") got = output.hidden_states.at(std::stoul(rest));
-      if (start == "attentions") got = output.attentions.at(std::stoul(rest));
+      const auto [start, rest] = split_name(what);
+      Array got = result_of(output, what);
       if (start == "traces") got = trace_of(*model, batch, std::stol(rest), rest.substr(rest.find('.') + 1));
       if (what == "probabilities") {
         got = Array(model->check_classify("classify", batch.inputs()));
