@@ -812,6 +812,8 @@ describe('loading models', () => {
         });
         assert.lengthOf(await partsOf(location), 1);
         await works(location, {});
+        const last = (await asked(location)).filter(({ file }) => file === weights).at(-1)!;
+        assert.match(last.range!, /^bytes=\d+-$/);
         await assertAllKept(location);
       });
 

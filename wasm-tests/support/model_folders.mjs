@@ -36,6 +36,16 @@ function cut(response, bytes, at, headers = {}, status = 200, stalls = false) {
   response.write(bytes.subarray(0, at), () => stalls || setTimeout(() => response.destroy(), 150 + at / 10000));
 }
 
+/** Never sends the last byte. */
+export async function trickle(response, bytes, headers) {
+  response.writeHead(200, { 'content-length': bytes.length, ...headers });
+  const end = bytes.length - 1;
+  for (let at = 0; at < end && !response.destroyed; at += 8192) {
+    response.write(bytes.subarray(at, Math.min(at + 8192, end)));
+    await sleep(20);
+  }
+}
+
 const instead = new Map([
   ['pickle', [weights, 'pytorch_model.bin', 'PK']],
   ['sharded', [weights, 'model.safetensors.index.json', '{}']],
@@ -63,13 +73,13 @@ const odd = {
     r.writeHead(200, { 'content-length': bytes.length });
     r.write(bytes.subarray(0, bytes.length >> 1));
   },
-  async slow(_q, r, bytes) {
-    r.writeHead(200, { 'content-length': bytes.length, etag: '"slow"', 'accept-ranges': 'bytes' });
-    for (let at = 0; at < bytes.length && !r.destroyed; at += 8192) {
-      r.write(bytes.subarray(at, at + 8192));
-      await sleep(20);
-    }
-    r.end();
+  // Without an end, so that an abort comes in time however slow the machine is. Answers ranges at once.
+  slow: (q, r, bytes) => {
+    const headers = { etag: '"slow"', 'accept-ranges': 'bytes' };
+    const [, from] = /^bytes=(\d+)-$/.exec(q.headers.range ?? '') ?? [];
+    if (from === undefined) return trickle(r, bytes, headers);
+    const partial = { ...headers, 'content-range': `bytes ${from}-${bytes.length - 1}/${bytes.length}` };
+    return r.writeHead(206, partial).end(bytes.subarray(Number(from)));
   },
 };
 

@@ -6,12 +6,11 @@
 import { createServer } from 'node:http';
 import { createReadStream, existsSync, readFileSync, statSync } from 'node:fs';
 import { extname, join, normalize, resolve, sep } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { types } from '../../tools/content_types.mjs';
 import { pagePolicy, workerPolicy } from '../../tools/policies.mjs';
 import { hub } from './hub.mjs';
-import { modelFolders } from './model_folders.mjs';
+import { modelFolders, trickle } from './model_folders.mjs';
 
 const repository = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -91,15 +90,7 @@ export function startServer({
     '/bad/other-module.wasm': (_q, r) => r.writeHead(200, { 'content-type': 'application/wasm' }).end(Buffer.from([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0])),
     '/bad/forbidden.wasm': (_q, r) => r.writeHead(403, { 'content-type': 'text/plain' }).end('no'),
     '/good/octets.wasm': (_q, r) => r.writeHead(200, { 'content-type': 'application/octet-stream' }).end(wasmFile('attn-simd.wasm')),
-    '/good/slow.wasm': async (_q, r) => {
-      const all = wasmFile('attn-simd.wasm');
-      r.writeHead(200, { 'content-type': 'application/wasm', 'content-length': all.length });
-      for (let at = 0; at < all.length && !r.destroyed; at += 16384) {
-        r.write(all.subarray(at, at + 16384));
-        await sleep(30);
-      }
-      r.end();
-    },
+    '/good/slow.wasm': (_q, r) => trickle(r, wasmFile('attn-simd.wasm'), { 'content-type': 'application/wasm' }),
     // Browsers request an icon even if the page has none.
     '/favicon.ico': (_q, r) => r.writeHead(204).end(),
     '/probe.js': (_q, r) => r.writeHead(200, { 'content-type': types['.js'] }).end(probe),
