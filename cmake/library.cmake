@@ -3,7 +3,7 @@ file(GLOB_RECURSE ATTN_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/attn/
 list(FILTER ATTN_SOURCES EXCLUDE REGEX "/\\.[^/]*$|/kernels/(kernels|backward|int8_dot)\\.cpp$")
 # Native only; the package has tokenizers and tasks in TypeScript.
 set(attn_native context io/files io/gguf/.+ io/safetensors_file io/safetensors_shards io/tokenizer io/tokenizer/.+
-  models/answers models/entities models/lens models/lens_model models/lens_patching models/model_writer models/text_model models/text_model_.+ models/text_tasks models/text_generation
+  models/answers models/entities models/lens models/lens_model models/lens_patching models/image_model models/image_processor models/model_folder models/model_writer models/text_model models/text_model_.+ models/text_tasks models/text_generation
   parallel/executor parallel/lists tensor/float_environment tensor/large_pages)
 if(EMSCRIPTEN)
   list(JOIN attn_native "|" attn_native)

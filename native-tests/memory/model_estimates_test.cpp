@@ -163,8 +163,8 @@ void check_images(const EncoderModel& model, const std::string& name) {
     check_forward(model, name, inputs, {});
     check_forward(model, name + " with everything", inputs,
                   {.output_attentions = true, .output_hidden_states = true, .trace = EncoderTraceOptions{}});
-    for (const detail::ImagePooling pooling : {detail::ImagePooling::cls, detail::ImagePooling::mean, detail::ImagePooling::pooler}) {
-      if (pooling == detail::ImagePooling::pooler && config.pooler_size == 0) continue;
+    for (const ImagePooling pooling : {ImagePooling::cls, ImagePooling::mean, ImagePooling::pooler}) {
+      if (pooling == ImagePooling::pooler && config.pooler_size == 0) continue;
       check_estimate(name + " embed", [&] {
         const Shape shape = model.check_image_embed("embed", inputs, pooling);
         model.embed_images(inputs, pooling, true, results.data());

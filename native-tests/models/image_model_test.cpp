@@ -28,7 +28,7 @@ ModelOutput forward(const EncoderModel& model, const Array& pixels, bool everyth
   return test::forward(model, model.image_inputs("forward", view), everything);
 }
 
-Array embed(const EncoderModel& model, const Array& pixels, detail::ImagePooling pooling) {
+Array embed(const EncoderModel& model, const Array& pixels, ImagePooling pooling) {
   const TensorView view{pixels.data.data(), pixels.dims};
   const detail::ModelInputs inputs = model.image_inputs("embed", view);
   Array result(model.check_image_embed("embed", inputs, pooling));
@@ -58,9 +58,9 @@ TEST_CASE("image models agree with transformers", "[models]") {
         const TensorView view{pixels.data.data(), pixels.dims};
         model->classify(model->image_inputs("classify", view), got.data.data());
       }
-      if (what == "cls") got = embed(*model, pixels, detail::ImagePooling::cls);
-      if (what == "mean") got = embed(*model, pixels, detail::ImagePooling::mean);
-      if (what == "pooler") got = embed(*model, pixels, detail::ImagePooling::pooler);
+      if (what == "cls") got = embed(*model, pixels, ImagePooling::cls);
+      if (what == "mean") got = embed(*model, pixels, ImagePooling::mean);
+      if (what == "pooler") got = embed(*model, pixels, ImagePooling::pooler);
       CHECK(difference(golden, what, got) == "");
     }
   }

@@ -17,6 +17,7 @@
 #include "attn/layers/transformer_classifier.hpp"
 #include "attn/layers/transformer_encoder.hpp"
 #include "attn/layers/transformer_encoder_layer.hpp"
+#include "attn/models/image_model.hpp"
 #include "attn/models/lens.hpp"
 #include "attn/models/text_model.hpp"
 #include "attn/ops/activation.hpp"

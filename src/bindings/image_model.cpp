@@ -22,7 +22,7 @@ void image_forward(Arguments& arguments, Work<TokenModel> work) {
 
 void image_embed(Arguments& arguments, Work<TokenModel> work) {
   const TensorView pixels = arguments.tensor("pixelValues");
-  detail::ImagePooling pooling = detail::ImagePooling::cls;
+  ImagePooling pooling = ImagePooling::cls;
   bool normalize = false;
   arguments.group("options", [&] {
     arguments.option("pooling", pooling, detail::kImagePoolingNames);

@@ -261,7 +261,7 @@ describe('image models, in use', () => {
       ['{"size": [1, "2"]}', 'CONFIG', 'size[1]'],
       ['{"size": {"shortest_edge": -1}}', 'CONFIG', 'size.shortest_edge'],
       ['{"size": {"shortest_edge": 5, "longest_edge": 9}}', 'UNSUPPORTED', 'longest_edge'],
-      ['{"crop_size": {"shortest_edge": 5}}', 'CONFIG', 'crop_size'],
+      ['{"crop_size": {"shortest_edge": 5}, "do_center_crop": true}', 'CONFIG', 'crop_size'],
       ['{"image_std": [0, 0, 0]}', 'CONFIG', 'other than 0'],
       ['{"image_mean": [1, 2]}', 'CONFIG', 'image_mean'],
       ['{"image_mean": [1, 2, NaN]}', 'CONFIG', 'image_mean'],
@@ -270,14 +270,30 @@ describe('image models, in use', () => {
       ['{"resample": "bicubic"}', 'CONFIG', 'resample'],
       ['{"do_resize": "yes"}', 'CONFIG', 'do_resize'],
       ['{"do_pad": true}', 'UNSUPPORTED', 'do_pad'],
+      ['{"resample": 6}', 'UNSUPPORTED', '2 (bilinear) or 3 (bicubic)'],
+      ['{"image_processor_type": ""}', 'UNSUPPORTED', 'image_processor_type'],
       ['{"image_processor_type": "Other"}', 'UNSUPPORTED', 'image_processor_type'],
       ['{"image_processor_type": 3}', 'UNSUPPORTED', 'image_processor_type'],
     ] as const;
     for (const [text, code, words] of wrong)
       await assertRejects(attn.loadModel({ ...files, 'preprocessor_config.json': text }), code, ['loadModel', 'preprocessor_config.json', words]);
+    const off = '{"do_normalize": false, "image_std": [0, 0, 0], "do_center_crop": false, "crop_size": {"shortest_edge": 5}}';
+    (await attn.loadModel({ ...files, 'preprocessor_config.json': off })).dispose();
     const without = await attn.loadModel<'image'>(files);
     await assertRejects(without.preprocess(picture(8, 8)), 'FORMAT', ['preprocess', 'preprocessor_config.json']);
     assertDims(without.forward({ pixelValues: tensor([1, 3, 32, 32], () => 0) }).logits, [1, 5]);
+    const state = Object.fromEntries(without.stateDict());
+    const patches = 'vit.embeddings.patch_embeddings.projection.weight';
+    const { data, dims } = state[patches] as Tensor;
+    const size = dims[2]! * dims[3]!;
+    const grey = { ...state, [patches]: tensor([dims[0]!, 1, dims[2]!, dims[3]!], (i) => data[3 * size * Math.floor(i / size) + (i % size)]!) };
+    const one = await attn.loadModel<'image'>({
+      'config.json': JSON.stringify({ ...(without.config as object), num_channels: 1 }),
+      'model.safetensors': attn.writeSafetensors(grey),
+      'preprocessor_config.json': '{"image_mean": [0.5], "image_std": [0.5]}',
+    });
+    assertDims(one.forward({ pixelValues: tensor([1, 1, 32, 32], () => 0) }).logits, [1, 5]);
+    await assertRejects(one.embed(picture(8, 8)), 'UNSUPPORTED', ['embed', '3 channels']);
     // The longer side would have 2^34 pixels.
     const thin = await attn.loadModel<'image'>({ ...files, 'preprocessor_config.json': '{"size": {"shortest_edge": 16384}}' });
     await assertRejects(thin.preprocess({ data: new Uint8Array(2 ** 20), dims: [1, 2 ** 20, 1] }), 'MEMORY', ['preprocess']);

@@ -134,8 +134,8 @@ class EncoderModel {
   /// Throws SHAPE unless pixels is (B,channels,height,width). The result refers to `pixels`.
   detail::ModelInputs image_inputs(std::string_view op, const TensorView& pixels) const;
   /// Returns (B,width).
-  Shape check_image_embed(std::string_view op, const detail::ModelInputs& inputs, detail::ImagePooling pooling) const;
-  void embed_images(const detail::ModelInputs& inputs, detail::ImagePooling pooling, bool normalize, float* y) const;
+  Shape check_image_embed(std::string_view op, const detail::ModelInputs& inputs, ImagePooling pooling) const;
+  void embed_images(const detail::ModelInputs& inputs, ImagePooling pooling, bool normalize, float* y) const;
   /// Call it before allocate().
   void leave_out_pooler();
 

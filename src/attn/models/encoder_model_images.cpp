@@ -10,8 +10,8 @@ detail::ModelInputs EncoderModel::image_inputs(std::string_view op, const Tensor
   return {.shape = embeddings_.check_pixels(op, pixels.shape), .pixels = &pixels};
 }
 
-Shape EncoderModel::check_image_embed(std::string_view op, const detail::ModelInputs& inputs, detail::ImagePooling pooling) const {
-  if (pooling == detail::ImagePooling::pooler && !image_head_.has_pooler())
+Shape EncoderModel::check_image_embed(std::string_view op, const detail::ModelInputs& inputs, ImagePooling pooling) const {
+  if (pooling == ImagePooling::pooler && !image_head_.has_pooler())
     detail::fail(ErrorCode::unsupported, op, "pooling", {"cls or mean"}, {"pooler, which the checkpoint does not have"});
   prepare(op, inputs, {.logits = false});
   const Shape shape{inputs.shape[0], image_head_.width(pooling)};
@@ -19,7 +19,7 @@ Shape EncoderModel::check_image_embed(std::string_view op, const detail::ModelIn
   return shape;
 }
 
-void EncoderModel::embed_images(const detail::ModelInputs& inputs, detail::ImagePooling pooling, bool normalize, float* y) const {
+void EncoderModel::embed_images(const detail::ModelInputs& inputs, ImagePooling pooling, bool normalize, float* y) const {
   const detail::FloatEnvironment environment;
   const detail::ModelPlan plan = prepare("embed", inputs, {.logits = false});
   detail::Scratch scratch(&workspace_);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "attn/ops/activation.hpp"
 
@@ -30,6 +31,11 @@ struct ImageConfig {
   std::int64_t first_patch() const { return placed_tokens() + registers; }
   std::int64_t patch_values() const { return channels * patch_height * patch_width; }
 };
+
+inline constexpr std::int64_t kMostImageSide = 1 << 14;
+
+/// Reads a number for both sides, or [height, width].
+std::pair<std::int64_t, std::int64_t> image_sides(const ConfigReader& config, const char* name, std::int64_t otherwise);
 
 /// Reads config.json of ViT and its relatives. layer_norm_eps keeps its value if it is missing.
 void configure_images(const ConfigReader& config, ModelConfig& model, std::int64_t patch_size, const char* intermediate_size);

@@ -1,22 +1,13 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <string_view>
 
 #include "attn/layers/linear_layer.hpp"
 #include "attn/layers/parameter.hpp"
+#include "attn/models/image_pooling.hpp"
 #include "attn/models/model_config.hpp"
 
 namespace attn::detail {
-
-/// How an image's hidden states become a vector.
-enum class ImagePooling : std::uint8_t {
-  cls,
-  mean,    ///< of the patches
-  pooler,  ///< the dense layer on [CLS] of a model without a head
-};
-inline constexpr std::array<std::string_view, 3> kImagePoolingNames{"cls", "mean", "pooler"};
 
 /// From hidden states (B,L,E) to logits, or to one vector per image.
 class ImageHead {

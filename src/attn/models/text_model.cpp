@@ -94,34 +94,47 @@ EncoderTraceOptions TextModel::trace_of(std::int64_t layer, Trace names) const {
 
 struct detail::TextForward::Parts {
   const EncoderModel& model;
-  TextBatch batch;
+  std::optional<TextBatch> batch;
+  ModelInputs inputs;
   ModelPlan plan;
 
-  Parts(const EncoderModel& of, std::string_view op, const TokenIds& inputs, const ModelForwardOptions& options)
-      : model(of), batch(op, inputs), plan(of.plan(op, batch.inputs(), options)) {}
+  Parts(const EncoderModel& of, std::string_view op, const TokenIds& ids, const ModelForwardOptions& options)
+      : model(of), batch(std::in_place, op, ids), inputs(batch->inputs()), plan(of.plan(op, inputs, options)) {}
+  Parts(const EncoderModel& of, std::string_view op, const TensorView& pixels, const ModelForwardOptions& options)
+      : model(of), inputs(of.image_inputs(op, pixels)), plan(of.plan(op, inputs, options)) {}
 };
 
-detail::TextForward::TextForward(std::string_view op, const EncoderModel& model, const TokenIds& inputs, const TextForwardOptions& options,
-                                 std::optional<EncoderTraceOptions> trace) {
-  ModelForwardOptions given{.output_attentions = options.output_attentions,
-                            .output_hidden_states = options.output_hidden_states,
-                            .trace = std::move(trace),
-                            .mask = options.mask,
-                            .is_causal = options.is_causal,
-                            .head_mask = options.head_mask,
-                            .inputs_embeds = options.inputs_embeds,
-                            .logits = options.output_logits,
-                            .cache = options.cache};
+namespace {
+
+detail::ModelForwardOptions forward_options(const TextForwardOptions& options, std::optional<EncoderTraceOptions> trace) {
+  detail::ModelForwardOptions given{.output_attentions = options.output_attentions,
+                                    .output_hidden_states = options.output_hidden_states,
+                                    .trace = std::move(trace),
+                                    .mask = options.mask,
+                                    .is_causal = options.is_causal,
+                                    .head_mask = options.head_mask,
+                                    .inputs_embeds = options.inputs_embeds,
+                                    .logits = options.output_logits,
+                                    .cache = options.cache};
   for (const LayerPatch& patch : options.patches)
     given.patches.push_back({patch.layer, patch.hidden_state, patch.merged, patch.q_proj, patch.k_proj, patch.v_proj, patch.weights});
-  parts_ = std::make_unique<Parts>(model, op, inputs, given);
+  return given;
 }
+
+}  // namespace
+
+detail::TextForward::TextForward(std::string_view op, const EncoderModel& model, const TokenIds& inputs, const TextForwardOptions& options,
+                                 std::optional<EncoderTraceOptions> trace)
+    : parts_(std::make_unique<Parts>(model, op, inputs, forward_options(options, std::move(trace)))) {}
+
+detail::TextForward::TextForward(std::string_view op, const EncoderModel& model, const TensorView& pixels, const TextForwardOptions& options)
+    : parts_(std::make_unique<Parts>(model, op, pixels, forward_options(options, options.trace))) {}
 
 detail::TextForward::~TextForward() = default;
 const detail::EncoderPlan& detail::TextForward::encoder() const { return parts_->plan.encoder; }
 const Shape& detail::TextForward::logits() const { return parts_->plan.logits; }
 void detail::TextForward::run(const EncoderBuffers& buffers, float* logits) const {
-  parts_->model.run(parts_->plan, parts_->batch.inputs(), buffers, logits);
+  parts_->model.run(parts_->plan, parts_->inputs, buffers, logits);
 }
 
 namespace {
@@ -169,7 +182,7 @@ void TextModel::embed(const std::vector<std::string>& texts, const EmbedOptions&
 template <class Text>
 std::vector<std::vector<LabelScore>> TextModel::classify_all(const std::vector<Text>& texts, const ClassifyOptions& options) const {
   detail::check_batch_size("classify", options.batch_size);
-  if (options.top_k && *options.top_k < 1) detail::fail(ErrorCode::config, "classify", "top_k", {"a number of at least 1"}, {*options.top_k});
+  detail::check_top_k("classify", options.top_k);
   const EncoderModel& model = *parts_->model;
   std::vector<std::vector<LabelScore>> all(texts.size());
   const auto text_at = [&](std::size_t i) -> const Text& { return texts[i]; };
@@ -181,8 +194,7 @@ std::vector<std::vector<LabelScore>> TextModel::classify_all(const std::vector<T
               for (std::size_t i = 0; i < rows.size(); ++i) {
                 std::vector<LabelScore>& of_text = all[rows[i].index];
                 for (std::size_t c = 0; c < classes; ++c) of_text.push_back({labels()[c], scores[i * classes + c], static_cast<std::int64_t>(c)});
-                std::stable_sort(of_text.begin(), of_text.end(), [](const LabelScore& a, const LabelScore& b) { return a.score > b.score; });
-                if (options.top_k) of_text.resize(std::min(of_text.size(), static_cast<std::size_t>(*options.top_k)));
+                detail::keep_best(of_text, options.top_k);
               }
             });
   return all;

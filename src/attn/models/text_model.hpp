@@ -71,11 +71,13 @@ struct TokenIds {
         mask(from.attention_mask.begin(), from.attention_mask.end()) {}
 };
 
-/// One forward of a TextModel: the constructor checks the arguments and computes the result's shapes, run() computes the result.
+/// One forward of a model: the constructor checks the arguments and computes the result's shapes, run() computes the result.
 class TextForward {
  public:
   TextForward(std::string_view op, const EncoderModel& model, const TokenIds& inputs, const TextForwardOptions& options,
               std::optional<EncoderTraceOptions> trace);
+  /// Of images (B,channels,height,width), which must outlive it.
+  TextForward(std::string_view op, const EncoderModel& model, const TensorView& pixels, const TextForwardOptions& options);
   ~TextForward();
   TextForward(const TextForward&) = delete;
   TextForward& operator=(const TextForward&) = delete;
@@ -88,6 +90,19 @@ class TextForward {
   struct Parts;
   std::unique_ptr<Parts> parts_;
 };
+
+template <std::size_t N>
+TextModelTensors<N> output_of(const TextForward& forward) {
+  TextModelTensors<N> output;
+  if (forward.logits().rank() > 0) output.logits = empty<kAnyBeside<N>>(forward.logits());
+  auto result = run_encoder_plan<N + 1>(
+      forward.encoder(), [&](const EncoderBuffers& buffers) { forward.run(buffers, output.logits ? output.logits->data() : nullptr); });
+  output.last_hidden_state = std::move(result.output);
+  output.attentions = std::move(result.attentions);
+  output.hidden_states = std::move(result.hidden_states);
+  output.trace = std::move(result.trace);
+  return output;
+}
 
 }  // namespace detail
 
@@ -237,15 +252,7 @@ class TextModel {
   template <std::size_t N>
   TextModelTensors<N> forward(const EncodingTensors<N>& inputs, const TextForwardOptions& options = {}) const {
     const detail::TextForward forward("forward", encoder(), detail::TokenIds(inputs), options, options.trace);
-    TextModelTensors<N> output;
-    if (forward.logits().rank() > 0) output.logits = detail::empty<kAnyBeside<N>>(forward.logits());
-    auto result = detail::run_encoder_plan<N + 1>(
-        forward.encoder(), [&](const detail::EncoderBuffers& buffers) { forward.run(buffers, output.logits ? output.logits->data() : nullptr); });
-    output.last_hidden_state = std::move(result.output);
-    output.attentions = std::move(result.attentions);
-    output.hidden_states = std::move(result.hidden_states);
-    output.trace = std::move(result.trace);
-    return output;
+    return detail::output_of<N>(forward);
   }
   /// Returns every intermediate result of one layer.
   ///

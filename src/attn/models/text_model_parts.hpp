@@ -95,6 +95,15 @@ inline void check_batch_size(std::string_view op, std::int64_t size) {
   if (size < 1) fail(ErrorCode::config, op, "batch_size", {"a number of at least 1"}, {size});
 }
 
+inline void check_top_k(std::string_view op, const std::optional<std::int64_t>& top_k) {
+  if (top_k && *top_k < 1) fail(ErrorCode::config, op, "top_k", {"a number of at least 1"}, {*top_k});
+}
+/// Sorts by descending score and drops all but top_k.
+inline void keep_best(std::vector<LabelScore>& scores, const std::optional<std::int64_t>& top_k) {
+  std::stable_sort(scores.begin(), scores.end(), [](const LabelScore& a, const LabelScore& b) { return a.score > b.score; });
+  if (top_k) scores.resize(std::min(scores.size(), static_cast<std::size_t>(*top_k)));
+}
+
 /// Calls run(batch, rows) for rows sorted by length, so that equal lengths are computed together; the longest first, so that exceeding the memory
 /// limit fails early. rows_of(i, rows) appends the rows of text i.
 template <class Row, class RowsOf, class Run>

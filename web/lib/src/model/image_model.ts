@@ -23,7 +23,7 @@ interface State {
   readonly handle: NativeLayer;
   readonly config: Readonly<Record<string, unknown>>;
   readonly about: ModelFacts;
-  /** Undefined without preprocessor_config.json. */
+  /** Undefined without preprocessor_config.json, and for other images than RGB. */
   readonly processor: ImageProcessor | undefined;
 }
 
@@ -169,9 +169,9 @@ export class ImageModel implements Contract {
     use: (pixels: Tensor, index: number) => void,
   ): Promise<void> {
     const { config, processor } = stateOf(op, this);
-    if (!processor) fail('FORMAT', op, 'the checkpoint', 'is a folder without preprocessor_config.json', 'a folder with it');
     if ((config['num_channels'] ?? 3) !== 3)
       fail('UNSUPPORTED', op, 'the checkpoint', `has images with ${String(config['num_channels'])} channels`, 'a model of images with 3 channels');
+    if (!processor) fail('FORMAT', op, 'the checkpoint', 'is a folder without preprocessor_config.json', 'a folder with it');
     const turn = yieldEvery30ms();
     for (const [i, image] of list.entries()) {
       if (signal?.aborted) throw aborted(signal, op);

@@ -87,12 +87,12 @@ export function readImageProcessor(config: object, modelType: unknown): ImagePro
   const normalizes = flag('do_normalize', true);
   const means = normalizes ? channelsOf('image_mean', get('image_mean') ?? mean, false) : [0, 0, 0];
   const stds = normalizes ? channelsOf('image_std', get('image_std') ?? std, true) : [1, 1, 1];
-  const cropped = sizeOf('crop_size', get('crop_size') ?? 224, true);
+  const cropped = flag('do_center_crop', crops) ? sizeOf('crop_size', get('crop_size') ?? 224, true) : undefined;
   if (typeof cropped === 'number') refuse('CONFIG', 'crop_size', get('crop_size'), 'a height and a width');
   return {
     size: flag('do_resize', true) ? sizeOf('size', get('size') ?? size, kind !== 'Bit') : undefined,
     filter: given,
-    crop: flag('do_center_crop', crops) ? cropped : undefined,
+    crop: cropped,
     values: means.map((m, c) => Float32Array.from({ length: 256 }, (_, level) => (level * factor - m) / stds[c]!)),
   };
 }

@@ -342,7 +342,8 @@ class Loading {
     const name = 'preprocessor_config.json';
     const preprocessor = await this.#small(folder, files, base + name, false);
     const { ImageModel, readImageProcessor } = await this.#wait(() => context.images());
-    const processor = preprocessor && readImageProcessor(readObject(preprocessor, name), config['model_type']);
+    const isRgb = (config['num_channels'] ?? 3) === 3;
+    const processor = preprocessor && isRgb ? readImageProcessor(readObject(preprocessor, name), config['model_type']) : undefined;
     const handle = await this.#weights(folder, `${base}model.safetensors`, { config: configFile });
     const about = await this.#facts(folder, handle);
     await this.#complete(folder, files);
