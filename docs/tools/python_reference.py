@@ -19,13 +19,13 @@ PAGES = {
         ["linear", "softmax", "layer_norm", "rms_norm", "activation", "apply_rotary", "sinusoidal_positions", "alibi_bias"],
     ),
     "layers": ("Layers", ["MultiHeadAttention", "TransformerEncoderLayer", "TransformerEncoder", "Embedding"]),
-    "models": ("Text models", ["TextModel", "Tokenizer", "WordEmbeddings", "LayerPatch", "KeyValueCache"]),
+    "models": ("Models", ["TextModel", "ImageModel", "Tokenizer", "WordEmbeddings", "LayerPatch", "KeyValueCache"]),
     "lens": ("Lens", ["lens"]),
     "notebooks": ("Maps for notebooks", ["show", "widget", "AttentionView", "AttentionGrid", "AttentionWidget"]),
     "results": (
         "Results",
         ["AttentionResult", "KeyValue", "EncoderResult", "MultiHeadAttentionGradients", "EncoderGradients", "Encoding"]
-        + ["TextModelOutput", "LabelScore", "Entity", "FilledMask", "Answer", "RankedDocument"]
+        + ["TextModelOutput", "ImageInputs", "LabelScore", "Entity", "FilledMask", "Answer", "RankedDocument"]
         + ["GeneratedText", "GeneratedToken", "NextToken", "ScoredText", "ScoredToken"]
         + ["LogitLens", "LogitLensPrediction", "LogitAttribution", "PatchResult", "HeadScores"]
         + ["Gradients", "Attribution", "Neighbor", "FineTuneProgress", "FineTuneResult"],

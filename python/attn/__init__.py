@@ -21,6 +21,7 @@ add_methods()
 from . import lens
 from ._attn import (
     Embedding,
+    ImageModel,
     KeyValueCache,
     LayerPatch,
     Mask,
@@ -76,6 +77,7 @@ from ._results import (
     GeneratedToken,
     Gradients,
     HeadScores,
+    ImageInputs,
     KeyValue,
     LabelScore,
     LogitAttribution,
@@ -120,6 +122,8 @@ __all__ = [
     "GeneratedToken",
     "Gradients",
     "HeadScores",
+    "ImageInputs",
+    "ImageModel",
     "KeyValue",
     "KeyValueCache",
     "LabelScore",

@@ -67,6 +67,7 @@ _WORDS = {
     "None": "None",
     "numpy.typing.ArrayLike": "an array",
     "attn.Encoding": "an Encoding",
+    "attn.ImageInputs": "an ImageInputs",
 }
 _UNSIGNED = ("count", "seed", "threads")
 _CONTAINERS: dict[str, tuple[Any, str]] = {
@@ -364,6 +365,7 @@ def checked(function: Function) -> Function:
 
 def _no_constructor(owner: type) -> Callable[..., None]:
     how = {
+        "ImageModel": "ImageModel.load(path)",
         "KeyValueCache": "model.create_cache()",
         "Mask": "Mask.attend(m), Mask.block(m) or Mask.additive(m)",
         "TextModel": "TextModel.load(path)",

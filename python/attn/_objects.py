@@ -91,6 +91,14 @@ def _describe_model(self: Any) -> str:
     return f"<attn.TextModel: {self.config['model_type']}, {self.task}, {sizes}, {self.weights}>"
 
 
+def _reduce_image_model(self: Any) -> Reduced:
+    raise error_of(UnsupportedError, "ImageModel", "the model", "an object that can be copied", "an image model", "Load it in the other process")
+
+
+def _describe_image_model(self: Any) -> str:
+    return f"<attn.ImageModel: {self.task}, {self.num_layers} layers, {self.num_heads} heads, {self.weights}>"
+
+
 def _describe_layer(self: Any) -> str:
     given = ", ".join(f"{name}={value!r}" for name, value in self._arguments.items())
     return f"attn.{type(self).__name__}({given})" if not self.is_quantized else f"<attn.{type(self).__name__}({given}), int8>"
@@ -121,6 +129,7 @@ def add_methods() -> None:
     """Adds __repr__ and __reduce__ to the classes of the extension."""
     methods: dict[Any, tuple[Callable[[Any], str], Callable[[Any], Reduced]]] = {
         _attn.TextModel: (_describe_model, _reduce_model),
+        _attn.ImageModel: (_describe_image_model, _reduce_image_model),
         _attn.Mask: (_describe_mask, _reduce_mask),
         _attn.KeyValueCache: (_describe_cache, _reduce_cache),
         _attn.LayerPatch: (_describe_patch, _reduce_patch),

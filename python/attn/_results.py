@@ -163,6 +163,18 @@ class TextModelOutput(_Parts):
     """Intermediate results by layer and name; with trace."""
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class ImageInputs(_Parts):
+    """Normalized images. As a mapping it has the array, so that model(**inputs) works."""
+
+    _keys: ClassVar[tuple[str, ...]] = ("pixel_values",)
+
+    pixel_values: Floats
+    """(B,3,height,width)."""
+    grid: tuple[int, int]
+    """Rows and columns of patches."""
+
+
 class LabelScore(NamedTuple):
     """A label and its score."""
 

@@ -22,18 +22,6 @@ void check_unmasked(nb::handle given, const char* op, const char* argument) {
                  "Replace masked entries first, for example with filled(0)");
 }
 
-nb::object as_array(nb::handle given, const char* op, const char* argument) {
-  check_unmasked(given, op, argument);
-  try {
-    return numpy("asarray")(given);
-  } catch (nb::python_error& error) {
-    if (!error.matches(PyExc_TypeError) || !nb::hasattr(given, "dtype")) throw;
-    // numpy's reason names the remedy, such as Tensor.cpu().
-    const auto reason = nb::cast<std::string>(nb::str(error.value()));
-    fail_dtype(op, argument, "an array that numpy can read (" + reason + ")", nb::cast<std::string>(nb::str(given.attr("dtype"))));
-  }
-}
-
 /// numpy's same_kind: float64 fits float32, complex does not.
 bool fits(const nb::object& array, const char* kind) { return nb::cast<bool>(numpy("can_cast")(array.attr("dtype"), kind, "same_kind")); }
 
@@ -59,6 +47,19 @@ Shape shape_of(const Array& array, const char* op, const char* argument) {
 }
 
 }  // namespace
+
+nb::object as_array(nb::handle given, const char* op, const char* argument) {
+  check_unmasked(given, op, argument);
+  try {
+    return numpy("asarray")(given);
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_TypeError) || !nb::hasattr(given, "dtype")) throw;
+    // numpy's reason names the remedy, such as Tensor.cpu().
+    const auto reason = nb::cast<std::string>(nb::str(error.value()));
+    const nb::object dtype = given.attr("dtype");  // nb::str() of an attribute would not convert
+    fail_dtype(op, argument, "an array that numpy can read (" + reason + ")", nb::cast<std::string>(nb::str(dtype)));
+  }
+}
 
 std::string path_of(const Path& path, const char* op, const char* argument) {
   const auto refuse = [&](std::string_view got) { detail::fail(ErrorCode::argument, op, argument, {"a str, bytes or os.PathLike"}, {got}); };

@@ -77,6 +77,9 @@ using Path = Typed<"str | bytes | os.PathLike[str] | os.PathLike[bytes]">;
 std::string path_of(const Path& path, const char* op, const char* argument = "path");
 using StateLike = Typed<"collections.abc.Mapping[str, numpy.typing.ArrayLike]">;
 
+/// numpy.asarray(). Throws ARGUMENT for masked entries, DTYPE with numpy's reason for what numpy cannot read.
+nb::object as_array(nb::handle given, const char* op, const char* argument);
+
 /// A view of float32 in CPU memory (numpy, DLPack), otherwise a copy. Throws DTYPE, ARGUMENT.
 class Floats : public TensorView {
  public:

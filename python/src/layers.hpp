@@ -5,11 +5,13 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "array.hpp"
 #include "options.hpp"
@@ -22,8 +24,12 @@ void define_multi_head_attention(nb::module_& module);
 void define_functions(nb::module_& module);
 void define_encoders(nb::module_& module);
 void define_text_model(nb::module_& module);
+/// Requires define_text_model().
+void define_image_model(nb::module_& module);
 void define_tokenizer(nb::module_& module);
 void define_safetensors(nb::module_& module);
+
+inline constexpr std::array<std::string_view, 2> kWeightsNames{"float32", "int8"};
 
 using Threads = std::optional<unsigned>;
 
@@ -91,6 +97,50 @@ Raises OutOfRangeError if there is no such parameter, OutOfMemoryError if the co
 
 >>> attn.MultiHeadAttention(8, 2).parameter_shapes()["in_proj_weight"]
 (24, 8))");
+}
+
+/// Properties that text and image models share.
+template <class T>
+void define_facts(nb::class_<Shared<T>>& of) {
+  // Files do not change after loading.
+  of.def("_file",
+         [](const Shared<T>& self, const std::string& name) {
+           const auto* bytes = self.read("config", [&](const T& object) { return detail::find_small_file(object, name); });
+           return bytes == nullptr ? nb::none() : nb::object(nb::bytes(bytes->data(), bytes->size()));
+         })
+      .def_prop_ro(
+          "config",
+          [](nb::handle_t<Shared<T>> self) -> Typed<"dict[str, typing.Any]"> { return nb::module_::import_("attn._sentences").attr("config")(self); },
+          "The contents of config.json, as the model was loaded; a new dict each time.")
+      .def_prop_ro(
+          "task",
+          [](const Shared<T>& self) -> Word<kTaskNames> {
+            return nb::borrow<Word<kTaskNames>>(to_python(std::string(name_of(self.read("task", [](const T& object) { return object.task(); })))));
+          },
+          "The task of the checkpoint's head; 'embedding' without a head.")
+      .def_prop_ro(
+          "labels", [](const Shared<T>& self) { return self.read("labels", [](const T& object) { return object.labels(); }); },
+          "The labels of a head that classifies, by index; empty for other heads.")
+      .def_prop_ro(
+          "notes", [](const Shared<T>& self) { return self.read("notes", [](const T& object) { return object.notes(); }); },
+          "Parts of the files that the model does not use, for example tensors of another head; transformers warns about them.")
+      .def_prop_ro(
+          "weights",
+          [](const Shared<T>& self) {
+            return std::string(kWeightsNames[static_cast<std::size_t>(self.read("weights", [](const T& object) { return object.weights(); }))]);
+          },
+          "The arithmetic of linear maps: 'float32' or 'int8'.");
+}
+
+/// Layers of `patches` and `layers` are counted from the end if negative.
+template <class T>
+void count_from_start(const Shared<T>& self, std::vector<LayerPatch>& patches, std::optional<std::vector<std::int64_t>>& layers) {
+  const std::int64_t count = self.read("num_layers", [](const T& object) { return object.num_layers(); });
+  const auto from_start = [count](std::int64_t& layer) {
+    if (layer < 0 && layer >= -count) layer += count;
+  };
+  for (LayerPatch& each : patches) from_start(each.layer);
+  if (layers) std::for_each(layers->begin(), layers->end(), from_start);
 }
 
 template <class Layer>

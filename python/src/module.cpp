@@ -34,6 +34,7 @@ Raises ConfigError above 4095.
   define_embedding(module);
   define_tokenizer(module);
   define_text_model(module);
+  define_image_model(module);
   define_lens(module);
   define_safetensors(module);
 }

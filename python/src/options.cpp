@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "errors.hpp"
+#include "running.hpp"
+#include "texts.hpp"
 
 namespace attn::python {
 namespace {
@@ -99,6 +101,31 @@ std::optional<EncoderTraceOptions> trace_of(const TraceNames& given, const std::
   const Trace names = trace_of(given, op);
   if (!names.any()) return std::nullopt;
   return EncoderTraceOptions{layers, names};
+}
+
+std::vector<LayerPatch> patches_of(const Patches& given, const char* op) {
+  if (given.is_none()) return {};
+  if (nb::isinstance<LayerPatch>(given)) return {nb::cast<LayerPatch>(given)};
+  check_list(given, op, "patch", "a LayerPatch, or a list of LayerPatch");
+  std::vector<LayerPatch> patches;
+  for (const nb::handle each : given) {
+    if (!nb::isinstance<LayerPatch>(each))
+      detail::fail(ErrorCode::argument, op, detail::text({"patch[", patches.size(), "]"}), {"a LayerPatch"}, {kind_of(each)});
+    patches.push_back(nb::cast<LayerPatch>(each));
+  }
+  return patches;
+}
+
+std::function<void(std::int64_t, std::int64_t)> progress_of(const Done& on_progress) {
+  if (on_progress.is_none()) return [signals = Signals()](std::int64_t, std::int64_t) mutable { signals.check(); };
+  // Borrowed: std::function is copied without the GIL, and the caller's argument outlives the call.
+  return [f = nb::handle(on_progress), signals = Signals()](std::int64_t done, std::int64_t total) mutable {
+    {
+      const Locked locked;
+      f(done, total);
+    }
+    signals.check();
+  };
 }
 
 }  // namespace attn::python

@@ -6,6 +6,8 @@
 #include <nanobind/stl/vector.h>
 
 #include <array>
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -84,6 +86,13 @@ std::optional<Mask> mask_of(const MaybeMask& given, std::string_view op, std::st
 using TraceNames = Typed<"bool | collections.abc.Sequence[str]">;
 Trace trace_of(const TraceNames& given, std::string_view op);
 std::optional<EncoderTraceOptions> trace_of(const TraceNames& given, const std::optional<std::vector<std::int64_t>>& layers, std::string_view op);
+
+using Patches = Typed<"attn.LayerPatch | collections.abc.Iterable[attn.LayerPatch] | None">;
+std::vector<LayerPatch> patches_of(const Patches& given, const char* op);
+
+using Done = Typed<"collections.abc.Callable[[int, int], object]">;
+/// Calls the function with the GIL. Throws KeyboardInterrupt.
+std::function<void(std::int64_t, std::int64_t)> progress_of(const Done& on_progress);
 
 using MaybeWindow = std::optional<std::pair<std::int64_t, std::int64_t>>;
 inline std::optional<Window> window_of(const MaybeWindow& given) { return given ? std::optional(Window{given->first, given->second}) : std::nullopt; }

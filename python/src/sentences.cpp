@@ -14,12 +14,6 @@ namespace {
 using Model = Shared<TextModel>;
 using Self = nb::handle_t<Model>;
 
-/// Files do not change after loading.
-nb::object file(const Model& self, const std::string& name) {
-  const auto* bytes = self.read("config", [&](const TextModel& of) { return detail::find_small_file(of, name); });
-  return bytes == nullptr ? nb::none() : nb::object(nb::bytes(bytes->data(), bytes->size()));
-}
-
 nb::object function(const char* name) { return nb::module_::import_("attn._sentences").attr(name); }
 
 constexpr const char* kEncode =
@@ -86,10 +80,7 @@ void define_sentence_model(nb::class_<Model>& model) {
   define("encode_query", of_texts, kEncodeQuery);
   define("encode_document", of_texts, kEncodeDocument);
   define("similarity", "(self, a: numpy.typing.ArrayLike, b: numpy.typing.ArrayLike)", kSimilarity);
-  model.def("_file", &file)
-      .def_prop_ro(
-          "config", [](Self self) -> Typed<"dict[str, typing.Any]"> { return function("config")(self); },
-          "The contents of config.json, as the model was loaded; a new dict each time.")
+  model
       .def_prop_ro(
           "prompts", [](const Model& self) { return self.read("prompts", [](const TextModel& of) { return of.prompts(); }); },
           "Texts for prompt_name by name: those of config_sentence_transformers.json, and empty ones named query and document, which "

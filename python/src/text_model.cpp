@@ -27,25 +27,10 @@ namespace {
 using Model = Shared<TextModel>;
 using Ids = Typed<"attn.Encoding | numpy.typing.ArrayLike">;
 using Label = std::variant<std::int64_t, std::string>;
-using TaskName = Word<kTaskNames>;
 using FilledText = Typed<"list[list[attn.FilledMask]]">;
 using Answers = Typed<"list[attn.Answer]">;
-using Done = Typed<"collections.abc.Callable[[int, int], object]">;
 
-constexpr std::array<std::string_view, 2> kWeightsNames{"float32", "int8"};
 constexpr std::array<std::string_view, 3> kFileWeightsNames{"float32", "float16", "int8"};
-
-std::function<void(std::int64_t, std::int64_t)> progress_of(const Done& on_progress) {
-  if (on_progress.is_none()) return [signals = Signals()](std::int64_t, std::int64_t) mutable { signals.check(); };
-  // Borrowed: std::function is copied without the GIL, and the caller's argument outlives the call.
-  return [f = nb::handle(on_progress), signals = Signals()](std::int64_t done, std::int64_t total) mutable {
-    {
-      const Locked locked;
-      f(done, total);
-    }
-    signals.check();
-  };
-}
 
 EncodingTensors<2> encoding_of(const char* op, const Ids& input_ids, const MaybeArrayLike& attention_mask, const MaybeArrayLike& token_type_ids) {
   EncodingTensors<2> encoding;
@@ -94,21 +79,6 @@ OutputLogits logits_of(const LogitsToReturn& given, const char* op) {
   detail::fail(ErrorCode::argument, op, "output_logits", {"True, False or 'last'"}, {nb::cast<std::string>(nb::repr(given))});
 }
 
-using Patches = Typed<"attn.LayerPatch | collections.abc.Iterable[attn.LayerPatch] | None">;
-
-std::vector<LayerPatch> patches_of(const Patches& given, const char* op) {
-  if (given.is_none()) return {};
-  if (nb::isinstance<LayerPatch>(given)) return {nb::cast<LayerPatch>(given)};
-  check_list(given, op, "patch", "a LayerPatch, or a list of LayerPatch");
-  std::vector<LayerPatch> patches;
-  for (const nb::handle each : given) {
-    if (!nb::isinstance<LayerPatch>(each))
-      detail::fail(ErrorCode::argument, op, detail::text({"patch[", patches.size(), "]"}), {"a LayerPatch"}, {kind_of(each)});
-    patches.push_back(nb::cast<LayerPatch>(each));
-  }
-  return patches;
-}
-
 using MaybeIds = Typed<"attn.Encoding | numpy.typing.ArrayLike | None">;
 
 /// Ids for given embeddings, of which only the shape counts.
@@ -138,12 +108,8 @@ Typed<"attn.TextModelOutput"> forward(const Model& self, const MaybeIds& input_i
                              .is_causal = is_causal,
                              .patches = patches_of(patch, kOp),
                              .inputs_embeds = std::move(embeds)};
-  const auto from_start = [count = self.read(kOp, [](const TextModel& model) { return model.num_layers(); })](std::int64_t& layer) {
-    if (layer < 0 && layer >= -count) layer += count;
-  };
-  for (LayerPatch& each : options.patches) from_start(each.layer);
   std::optional<std::vector<std::int64_t>> layers = trace_layers;
-  if (layers) std::for_each(layers->begin(), layers->end(), from_start);
+  count_from_start(self, options.patches, layers);
   options.trace = trace_of(trace, layers, kOp);
   if (!head_mask.is_none()) options.head_mask = TensorCopy(Floats(head_mask, kOp, "head_mask"));
   const auto run = [&](KeyValueCache* of_call) {
@@ -861,6 +827,7 @@ UnwritableError if the folder cannot be written.
 ...     attn.TextModel.load(folder).weights
 'int8')");
   define_state(model);
+  define_facts(model);
   model
       .def(
           "token_to_id",
@@ -883,29 +850,11 @@ id: a whole number.
 >>> attn.TextModel.load("testdata/models/sentiment").id_to_token(222)
 'film')")
       .def_prop_ro(
-          "task",
-          [](const Model& self) -> TaskName {
-            return nb::borrow<TaskName>(to_python(std::string(name_of(self.read("task", [](const TextModel& of) { return of.task(); })))));
-          },
-          "The task of the checkpoint's head; 'embedding' without a head.")
-      .def_prop_ro(
-          "labels", [](const Model& self) { return self.read("labels", [](const TextModel& of) { return of.labels(); }); },
-          "The labels of a head that classifies texts or tokens, by index; empty for other heads.")
-      .def_prop_ro(
-          "notes", [](const Model& self) { return self.read("notes", [](const TextModel& of) { return of.notes(); }); },
-          "Parts of the files that the model does not use, for example tensors of another head; transformers warns about them.")
-      .def_prop_ro(
           "mask_token", [](const Model& self) { return self.read("mask_token", [](const TextModel& of) { return of.mask_token(); }); },
           "The token that fill_mask() predicts a word for, for example '[MASK]' or '<mask>'; None if the tokenizer has none.")
       .def_prop_ro(
           "max_length", [](const Model& self) { return self.read("max_length", [](const TextModel& of) { return of.max_length(); }); },
-          "Maximum number of tokens of a text, unless a call sets another.")
-      .def_prop_ro(
-          "weights",
-          [](const Model& self) {
-            return std::string(kWeightsNames[static_cast<std::size_t>(self.read("weights", [](const TextModel& of) { return of.weights(); }))]);
-          },
-          "The arithmetic of linear maps: 'float32' or 'int8'.");
+          "Maximum number of tokens of a text, unless a call sets another.");
 }
 
 }  // namespace attn::python

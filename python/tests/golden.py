@@ -99,6 +99,21 @@ class Case:
         assert ((got > 0) == (expected > 0))[~finite & ~numpy.isnan(expected)].all()
         assert numpy.abs(got[finite].astype(numpy.float64) - expected[finite]).max(initial=0) <= allowed, what
 
+    def check_forward(self, output: attn.TextModelOutput) -> int:
+        """Checks the results of a model's forward; returns how many."""
+        count = 0
+        for what in self["expected"]:
+            kind, *place = what.split(".")
+            got = {"lastHiddenState": output.last_hidden_state, "logits": output.logits}.get(kind)
+            if kind in ("hiddenStates", "attentions"):
+                got = getattr(output, snake(kind))[int(place[0])]
+            elif kind not in ("lastHiddenState", "logits"):
+                continue
+            assert got is not None, what
+            self.check(what, got, factor=2)
+            count += 1
+        return count
+
 
 def cases(name: str, *ops: str) -> Iterator[Case]:
     tensors, metadata = read_file(testdata / f"{name}.safetensors")

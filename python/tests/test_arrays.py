@@ -85,16 +85,21 @@ def test_half_precision_and_whole_numbers_become_float32() -> None:
 
 
 def test_arrays_that_numpy_cannot_read_are_named_with_their_type() -> None:
-    class Tensor:
-        """As torch's with bfloat16."""
+    class Bfloat16:
+        def __str__(self) -> str:
+            return "torch.bfloat16"
 
-        dtype = "torch.bfloat16"
+    class Tensor:
+        """As torch's with bfloat16, whose dtype is not a str."""
+
+        dtype = Bfloat16()
 
         def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
             raise TypeError("Got unsupported ScalarType BFloat16")
 
     x = numpy.ones((2, 2), numpy.float32)
-    for call in (lambda: sdpa(x, Tensor(), x), lambda: attn.Mask.attend(Tensor()), lambda: attn.Embedding(2, 2)(Tensor())):
+    model = attn.ImageModel.load(testdata / "vision" / "tiny-vit")
+    for call in (lambda: sdpa(x, Tensor(), x), lambda: attn.Mask.attend(Tensor()), lambda: attn.Embedding(2, 2)(Tensor()), lambda: model.embed(Tensor())):
         with pytest.raises(attn.DtypeError, match="is torch.bfloat16, expected an array that numpy can read .Got unsupported ScalarType BFloat16"):
             call()
 

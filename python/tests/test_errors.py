@@ -36,7 +36,7 @@ def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
 
 
 FUNCTIONS = dict(functions())
-WITHOUT_CONSTRUCTOR = ("Mask", "TextModel", "KeyValueCache", "Tokenizer", "WordEmbeddings")
+WITHOUT_CONSTRUCTOR = ("Mask", "TextModel", "ImageModel", "KeyValueCache", "Tokenizer", "WordEmbeddings")
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -138,11 +138,13 @@ def test_any_value_of_any_argument_is_accepted_or_refused_by_an_error_of_attn(na
     needed |= {"path": tmp_path / "none", "x": x, "weight": x, "query": x, "key": x, "value": x, "mask": x, "grad": x, "tensors": {"a": x}}
     needed |= {"texts": ["a"], "text": "a", "question": "a", "context": "a", "documents": ["a"], "ids": [1], "id": 1, "token": "a", "prompt": "a"}
     needed |= {"input_ids": [[1]], "name": "gelu", "hidden_states": x, "examples": [("a", 1)], "state_dict": {}, "messages": [], "layer": 0}
+    needed |= {"images": numpy.zeros((8, 8, 3), numpy.uint8), "pixel_values": numpy.zeros((1, 3, 32, 32))}
     needed |= {"clean": [5, 6], "corrupted": [5, 7], "answer": 3, "target": 3}
     needed |= {"num_embeddings": 5, "embedding_dim": 2, "a": 1, "b": 2, "c": 3, "k": 1}
     function = FUNCTIONS[name]
     objects: dict[str, Callable[[], Any]] = {
         "TextModel": lambda: attn.TextModel.load(models / "tiny-gpt2"),
+        "ImageModel": lambda: attn.ImageModel.load(testdata / "vision" / "tiny-vit"),
         "MultiHeadAttention": lambda: attn.MultiHeadAttention(8, 2),
         "TransformerEncoder": lambda: attn.TransformerEncoder(8, 2, 1),
         "TransformerEncoderLayer": lambda: attn.TransformerEncoderLayer(8, 2),
