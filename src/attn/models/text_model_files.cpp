@@ -87,7 +87,8 @@ TextModel TextModel::load(const FilePath& path, const TextModelOptions& options)
                               .generation = generation},
                              options.weights ? std::optional(*options.weights == Weights::int8) : std::nullopt);
   if (loader.config().image)
-    detail::fail(ErrorCode::unsupported, kLoad, "config.json", {"a text model"}, {"an image model"}, "ImageModel of C++ and Python, and loadModel() of JavaScript, have image models");
+    detail::fail(ErrorCode::unsupported, kLoad, "config.json", {"a text model"}, {"an image model"},
+                 "ImageModel of C++ and Python, and loadModel() of JavaScript, have image models");
   try {
     if (gguf && gguf->reader.no_tokenizer()) throw Error(*gguf->reader.no_tokenizer());
     if (!tokenizer)
