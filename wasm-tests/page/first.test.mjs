@@ -107,6 +107,16 @@ pageTest('the sentence is edited in place; blanks are written as underscores', a
   const hash = await page.hash();
   await page.open(hash);
   await assertGuesses(page, await guesses(text));
+  for (const written of ['The cat sat on the _', 'She fell off the ___']) {
+    await page.fill('Sentence', written, region);
+    const closed = `${written.replace(/_+/, '[MASK]')}.`;
+    await assertGuesses(page, await guesses(closed));
+    assert.match(
+      await page.tool(({ find }) => find('textbox', 'Sentence').value),
+      /^[A-Z].* _{5,}\.$/,
+      'a full stop behind a blank that ends the text',
+    );
+  }
 });
 
 pageTest('the pointer over the words does not ask for them while the visitor writes', { engines: 'chromium' }, async ({ page }) => {

@@ -47,7 +47,8 @@ describe('the sentence field', () => {
     for (const text of [...sentences, 'No blank_here.', '<mask> and [MASK]'])
       expect(fromField(toField(text), false, '[MASK]')).toBe(text.replace('<mask>', '[MASK]'));
     expect(fromField('I like ___.', false, '<mask>')).toBe('I like <mask>.');
-    expect(fromField('snake_case __', false, '[MASK]')).toBe('snake_case __');
+    expect(fromField('snake_case __', false, '[MASK]')).toBe('snake_case [MASK]');
+    expect(fromField('A cup of _.', false, '[MASK]')).toBe('A cup of [MASK].');
     expect(toField('two\nlines')).toBe('two lines');
   });
 

@@ -18,7 +18,7 @@ export function Many() {
       <div class="lede">
         <p>
           A <Term word="head" /> gives each word one set of weights. To follow several kinds of links, each layer has several heads, with queries,
-          keys and values of their own. What they gather is put side by side, and one matrix, W<sub>O</sub>, mixes it into one row for each word.
+          keys and values of their own. What they gather is put side by side, and one matrix, Wo, mixes it into one row for each word.
         </p>
       </div>
       <Concatenation />

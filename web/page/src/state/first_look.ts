@@ -108,9 +108,9 @@ export const blank = '________';
 /** A blank as it is written in the field. */
 export const toField = (text: string): string => text.replaceAll(/\[MASK\]|<mask>/g, blank).replaceAll(/\s*\n\s*/g, ' ');
 
-/** After a change: three or more underscores are a blank, and deleting a part of a blank deletes all of it. */
+/** After a change: underscores that are no part of a word are a blank, and deleting a part of a blank deletes all of it. */
 export const fromField = (text: string, isDeletion: boolean, mask: string): string =>
-  text.replaceAll(/_{3,}/g, (line) => (isDeletion && line.length < blank.length ? '' : mask));
+  text.replaceAll(/(?<![\p{L}\p{N}])_+(?![\p{L}\p{N}])|_{3,}/gu, (line) => (isDeletion && line.length < blank.length ? '' : mask));
 
 export const sentences = [
   'She drank a cup of [MASK].',

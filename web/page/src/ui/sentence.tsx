@@ -130,7 +130,10 @@ export function Sentence({ text, mask, pieces, room, wraps, onText, onWriting, o
     // A script's event has no type.
     const isDeletion = (event.inputType as string | undefined)?.startsWith('delete') ?? false;
     const written = (part: string) => fromField(part.replaceAll(/\s*\n\s*/g, ' '), isDeletion, mask);
-    const [before, now] = [field.value.slice(0, field.selectionStart), written(field.value)];
+    const before = field.value.slice(0, field.selectionStart);
+    let now = written(field.value);
+    // Behind a blank that ends the text, the model would guess the full stop.
+    if (!isDeletion && now.endsWith(mask) && !text.endsWith(mask)) now += '.';
     onText(now);
     if (field.value === toField(now)) return;
     field.value = toField(now);
@@ -148,6 +151,7 @@ export function Sentence({ text, mask, pieces, room, wraps, onText, onWriting, o
         rows={1}
         spellcheck={false}
         autocomplete="off"
+        placeholder="Write a sentence"
         value={toField(text)}
         onInput={input}
         onFocus={onWriting}
