@@ -85,9 +85,21 @@ def errors_of_workers():
         raise CorpusError(found[1]) from None
 
 
+@contextlib.contextmanager
+def named(where):
+    """Adds a name to the errors of Arrow and of the file system."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise CorpusError(f"{where}: {error}") from error
+
+
 def open_folder(uri):
     """Returns the file system and path of a local folder, s3://, gs:// or hdfs://."""
-    return pa.fs.FileSystem.from_uri(uri) if "://" in uri else (pa.fs.LocalFileSystem(), str(pathlib.Path(uri).expanduser()))
+    if "://" not in uri:
+        return pa.fs.LocalFileSystem(), str(pathlib.Path(uri).expanduser().resolve())
+    with named(uri):
+        return pa.fs.FileSystem.from_uri(uri)
 
 
 def names_in(uri):
@@ -100,11 +112,8 @@ def names_in(uri):
 
 def schema_of(uri, name):
     files, folder = open_folder(uri)
-    with files.open_input_file(f"{folder}/{name}") as opened:
-        try:
-            return pq.read_schema(opened)
-        except pa.ArrowInvalid as error:
-            raise CorpusError(f"{uri}/{name} is not a Parquet file: {error}") from None
+    with named(f"{uri}/{name} cannot be read as Parquet"), files.open_input_file(f"{folder}/{name}") as opened:
+        return pq.read_schema(opened)
 
 
 def digest(model):
@@ -112,7 +121,9 @@ def digest(model):
     folder = pathlib.Path(model)
     hashed = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.suffix in (".json", ".safetensors")):
-        hashed.update(f"{path.relative_to(folder).as_posix()}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+        with path.open("rb") as file:
+            contents = hashlib.file_digest(file, "sha256").hexdigest()
+        hashed.update(f"{path.relative_to(folder).as_posix()}\0{contents}\n".encode())
     return hashed.hexdigest()[:16]
 
 
@@ -125,6 +136,8 @@ def is_text(kind):
 def check_source(job, name, schema):
     if job.column not in schema.names:
         raise CorpusError(f"{job.source}/{name} has no column '{job.column}', expected one of {', '.join(schema.names)} as --column")
+    if schema.names.count(job.column) > 1:
+        raise CorpusError(f"{job.source}/{name} has several columns '{job.column}', expected one")
     if not is_text(schema.field(job.column).type):
         raise CorpusError(f"{job.source}/{name}: column '{job.column}' has type {schema.field(job.column).type}, expected texts")
     if job.output_column in schema.names:
@@ -140,20 +153,26 @@ def unfinished(job):
 
     A file gets its name when it is complete, so what has a name is done.
     """
+    wanted = job.metadata  # computed here, so that the workers get it with the job
     files, folder = open_folder(job.source)
-    if files.get_file_info(folder).type != pa.fs.FileType.Directory:
-        raise CorpusError(f"{job.source} is not a folder")
+    to, target = open_folder(job.target)
+    with named(job.source):
+        if files.get_file_info(folder).type != pa.fs.FileType.Directory:
+            raise CorpusError(f"{job.source} is not a folder")
+    with named(job.target):
+        if to.get_file_info(target).type == pa.fs.FileType.File:
+            raise CorpusError(f"{job.target} is a file, expected a folder")
+    if files == to and (f"{folder}/".startswith(f"{target}/") or f"{target}/".startswith(f"{folder}/")):
+        raise CorpusError("the target is the source, or one is inside the other: choose another folder")
     names = names_in(job.source)
     if not names:
         raise CorpusError(f"{job.source} has no Parquet file")
-    if open_folder(job.source) == open_folder(job.target):
-        raise CorpusError("the target is the source: choose another folder")
     done = set(names_in(job.target))
     for name in sorted(done):
         found = written_metadata(job.target, name)
-        differing = [key for key, value in job.metadata.items() if found.get(key) != value]
+        differing = [key for key, value in wanted.items() if found.get(key) != value]
         if differing:
-            pairs = ", ".join(f"{key} {found.get(key)} instead of {job.metadata[key]}" for key in differing)
+            pairs = ", ".join(f"{key} {found.get(key)} instead of {wanted[key]}" for key in differing)
             raise CorpusError(f"{job.target}/{name} has other vectors ({pairs}): choose another target, or delete the file")
     left = [name for name in names if name not in done]
     for name in left:
@@ -213,12 +232,13 @@ def embed_file(model, job, name):
     files, folder = open_folder(job.source)
     to, target_folder = open_folder(job.target)
     where = posixpath.dirname(f"{target_folder}/{name}")
-    to.create_dir(where)
+    with named(job.target):
+        to.create_dir(where)
     width = model.embed([""]).shape[1]
     part = f"{where}/_part-{job.run}-{uuid.uuid4().hex}"  # unique, because another worker may repeat this file
     failures = []
     try:
-        with files.open_input_file(f"{folder}/{name}") as opened:
+        with named(f"{job.source}/{name} to {job.target}"), files.open_input_file(f"{folder}/{name}") as opened:
             rows = pq.ParquetFile(opened)
             given = rows.schema_arrow
             check_source(job, name, given)
@@ -231,10 +251,9 @@ def embed_file(model, job, name):
                     writer.write_batch(pa.RecordBatch.from_arrays([*batch.columns, vectors], schema=schema))
                     failures += failed
                     first += batch.num_rows
-        to.move(part, f"{target_folder}/{name}")
+        with named(job.target):
+            to.move(part, f"{target_folder}/{name}")
         return first, failures
-    except pa.ArrowInvalid as error:
-        raise CorpusError(f"{job.source}/{name}: {error}") from error
     finally:
         with contextlib.suppress(OSError):
             to.delete_file(part)
@@ -256,7 +275,14 @@ def load(job):
     # attn manages its own threads and ignores OMP_NUM_THREADS, which Ray sets to 1, and the thread count of a forked
     # worker's parent.
     attn.set_num_threads(job.threads)
-    return attn.TextModel.load(job.model, weights=job.weights)
+    return load_model(job.model, job.weights)
+
+
+def load_model(folder, weights):
+    try:
+        return attn.TextModel.load(folder, weights=weights)
+    except attn.AttnError as error:
+        raise CorpusError(f"{folder} on {platform.node()}: {error}") from error
 
 
 def faster_weights(model):
@@ -267,7 +293,7 @@ def faster_weights(model):
     texts = ["A text of average length, as reviews of films and of products have: about twenty words, one or two sentences."] * 64
     seconds = {}
     for weights in ("int8", "float32"):
-        loaded = attn.TextModel.load(model, weights=weights)
+        loaded = load_model(model, weights)
         times = []
         for _ in range(3):
             started = time.perf_counter()
@@ -293,16 +319,19 @@ def parser(doc):
 
 def job_of(options):
     """Returns the job and its unfinished files."""
-    if not pathlib.Path(options.model).is_dir():
+    model = pathlib.Path(options.model).expanduser()
+    if not model.is_dir():
         raise CorpusError(f"{options.model} is not a folder with a model")
     weights = options.weights
     if weights == "auto":
         done = names_in(options.target)
         weights = written_metadata(options.target, done[0]).get("weights") if done else None
-        weights = weights or faster_weights(options.model)
-        print(f"weights {weights}")
+        why = "as in the target" if weights else "the faster ones on this machine"
+        weights = weights or faster_weights(str(model))
+        print(f"weights {weights}, {why}")
     job = Job(
-        **{name: getattr(options, name) for name in ("source", "target", "model", "threads", "column", "output_column", "on_error")},
+        **{name: getattr(options, name) for name in ("source", "target", "threads", "column", "output_column", "on_error")},
+        model=str(model),
         weights=weights,
     )
     return job, unfinished(job)
@@ -325,6 +354,9 @@ class Progress:
 
 def report(rows, files, failures):
     """Prints the result and the texts without a vector."""
+    if files == 0:
+        print("all files of the source are done")
+        return
     for failure in failures[:SHOWN]:
         print(failure)
     if len(failures) > SHOWN:

@@ -2,6 +2,8 @@
 
 import argparse
 import os
+import pickle
+import shutil
 import signal
 import subprocess
 import sys
@@ -140,11 +142,46 @@ def test_vectors_of_another_model_or_type_of_weights_are_not_mixed(folders):
     assert corpus.unfinished(job_of(folders)) == ["b.parquet"]
 
 
-def test_a_worker_with_another_model_is_refused(folders):
-    job = job_of(folders)
-    job.__dict__["metadata"] = {**job.metadata, "model": "0123"}
+def test_a_worker_with_another_model_is_refused_from_the_first_file_on(folders, tmp_path):
+    write(folders[0] / "a.parquet")
+    model = tmp_path / "model"
+    shutil.copytree(MODEL, model)
+    job = corpus.Job(str(folders[0]), str(folders[1]), str(model), "float32")
+    assert corpus.unfinished(job) == ["a.parquet"]
+    sent = pickle.loads(pickle.dumps(job))
+    shutil.rmtree(model)
+    shutil.copytree(MODEL.parent / "tiny-distilbert", model)
     with pytest.raises(corpus.CorpusError, match="has other files"):
-        corpus.load(job)
+        corpus.load(sent)
+
+
+def test_damaged_files_and_models_are_named(folders, tmp_path, monkeypatch):
+    source, target = folders
+    write(source / "a.parquet", [f"text {i}" for i in range(2000)], compression="snappy")
+    whole = (source / "a.parquet").read_bytes()
+    (source / "a.parquet").write_bytes(whole[:100] + bytes(byte ^ 255 for byte in whole[100:4000]) + whole[4000:])
+    with pytest.raises(corpus.CorpusError, match="source/a.parquet to .*target: "):
+        run(job_of(folders, on_error="null"))
+    assert list(target.rglob("*")) == []
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    (source / "a.parquet").write_bytes(whole[:footer] + b"\xff" * 50 + whole[footer + 50 :])
+    with pytest.raises(corpus.CorpusError, match="source/a.parquet cannot be read as Parquet: "):
+        run(job_of(folders))
+    (source / "a.parquet").write_bytes(whole)
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(corpus.CorpusError, match="file is a file, expected a folder"):
+        run(job_of((source, tmp_path / "file")))
+    with pytest.raises(corpus.CorpusError, match="/proc/none: "):
+        run(job_of((source, "/proc/none")))
+    with pytest.raises(corpus.CorpusError, match="foo://x: "):
+        run(job_of((source, "foo://x")))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for given in (str(source), "~/source"):
+        with pytest.raises(corpus.CorpusError, match="source on .*config.json"):
+            corpus.job_of(corpus.parser("").parse_args([str(source), str(target), "--model", given]))
+    pq.write_table(pa.table([pa.array(TEXTS), pa.array(TEXTS)], names=["text", "text"]), source / "b.parquet")
+    with pytest.raises(corpus.CorpusError, match="b.parquet has several columns 'text'"):
+        run(job_of(folders))
 
 
 def test_wrong_sources_are_errors_before_anything_is_written(folders, tmp_path):
@@ -160,10 +197,11 @@ def test_wrong_sources_are_errors_before_anything_is_written(folders, tmp_path):
         run(job_of(folders, column="id"))
     with pytest.raises(corpus.CorpusError, match="already has a column 'text'"):
         run(job_of(folders, output_column="text"))
-    with pytest.raises(corpus.CorpusError, match="the target is the source"):
-        run(job_of((source, source)))
+    for of in ((source, source), (source, source / "out"), (source, f"{source}/../source"), (source, tmp_path)):
+        with pytest.raises(corpus.CorpusError, match="the target is the source, or one is inside the other"):
+            run(job_of(of))
     (source / "b.parquet").write_bytes(b"PK")
-    with pytest.raises(corpus.CorpusError, match="b.parquet is not a Parquet file"):
+    with pytest.raises(corpus.CorpusError, match="b.parquet cannot be read as Parquet"):
         run(job_of(folders))
     assert not target.exists()
 
@@ -190,11 +228,12 @@ def test_auto_takes_the_weights_of_the_target_or_measures(folders, capsys):
     given = [str(folders[0]), str(folders[1]), "--model", str(MODEL)]
     job, names = corpus.job_of(corpus.parser("").parse_args(given))
     assert job.weights in ("int8", "float32") and names == ["a.parquet"]
-    assert f"weights {job.weights}" in capsys.readouterr().out
+    assert f"weights {job.weights}, the faster ones on this machine" in capsys.readouterr().out
     run(job_of(folders))
     write(folders[0] / "b.parquet")
     job, names = corpus.job_of(corpus.parser("").parse_args(given))
     assert (job.weights, names) == ("float32", ["b.parquet"])
+    assert "weights float32, as in the target" in capsys.readouterr().out
     with pytest.raises(corpus.CorpusError, match="is not a folder with a model"):
         corpus.job_of(argparse.Namespace(model=str(folders[0] / "nothing")))
 
@@ -204,6 +243,11 @@ def test_errors_of_workers_are_found_in_the_text_of_their_traceback():
         raise RuntimeError("Traceback\n  …\ncorpus.CorpusError: a.parquet, row 1: the text is null\n\n  at org.apache.spark")
     with pytest.raises(ZeroDivisionError), corpus.errors_of_workers():
         raise ZeroDivisionError
+
+
+def test_a_finished_job_is_reported_as_such(capsys):
+    corpus.report(0, 0, [])
+    assert capsys.readouterr().out == "all files of the source are done\n"
 
 
 def test_the_report_counts_failures_by_file(capsys):
