@@ -4,7 +4,7 @@ import ast
 import inspect
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from types import ModuleType
 from typing import Any, TypeVar, cast
@@ -37,19 +37,23 @@ _INSTEAD: dict[str, dict[str, str]] = {
     "max_answer_len": {"max_answer_length": "Write max_answer_length"},
     "max_seq_len": {"max_length": "Write max_length"},
     "max_seq_length": {"max_length": "Write max_length"},
+    "max_length": {"max_new_tokens": "Write max_new_tokens"},
     "normalize_embeddings": {"normalize": "Write normalize"},
     "num_attention_heads": {"num_heads": "Write num_heads", "nhead": "Write nhead"},
     "num_heads": {"nhead": "Write nhead"},
+    "num_beams": {"max_new_tokens": "Leave it out: attn has no beam search"},
     "num_hidden_layers": {"num_layers": "Write num_layers"},
     "num_train_epochs": {"epochs": "Write epochs"},
     "num_workers": {"threads": "Write threads", "": "Leave it out and call attn.set_num_threads()"},
     "output_value": {"texts": "Leave it out: for token vectors write model(model.tokenize(texts)).last_hidden_state"},
     "padding": {"": "Leave it out: attn pads texts to the longest itself"},
     "per_device_train_batch_size": {"batch_size": "Write batch_size"},
+    "precision": {"": "Leave it out: vectors are float32"},
     "return_all_scores": {"top_k": "Leave it out: all scores are returned unless top_k is given"},
     "return_dict": {"": "Leave it out: results have their parts as attributes"},
     "return_offsets_mapping": {"texts": "Leave it out: the result always has offsets"},
     "return_tensors": {"": "Leave it out: results are numpy arrays"},
+    "sentences": {"texts": "Write texts"},
     "show_progress_bar": {"progress": "Write progress", "on_progress": "Write on_progress=function of (done, total)"},
     "src_key_padding_mask": {"key_padding_mask": "Write key_padding_mask=attn.Mask.block(m)"},
     "src_mask": {"mask": "Write mask=attn.Mask.block(m), or attn.Mask.additive(m) for numbers"},
@@ -73,6 +77,7 @@ _UNSIGNED = ("count", "seed", "threads")
 _CONTAINERS: dict[str, tuple[Any, str]] = {
     "collections.abc.Callable": (Callable, "a function"),
     "collections.abc.Iterable": (Iterable, "a list"),
+    "collections.abc.Iterator": (Iterator, "an iterator"),
     "collections.abc.Mapping": (Mapping, "a dict"),
     "collections.abc.Sequence": (Iterable, "a list"),
 }
@@ -164,6 +169,11 @@ def _parts(annotation: str) -> list[ast.expr]:
     return split(ast.parse(annotation, mode="eval").body)
 
 
+def _is_repeated(inner: ast.Tuple) -> bool:
+    """Whether these are the parts of tuple[X, ...]."""
+    return ast.unparse(inner.elts[-1]) == "..."
+
+
 def _expected(annotation: str) -> str:
     """A type in words."""
 
@@ -174,8 +184,10 @@ def _expected(annotation: str) -> str:
         name, inner = ast.unparse(node.value), node.slice
         if name == "typing.Literal":
             return ", ".join(ast.unparse(each) for each in inner.elts) if isinstance(inner, ast.Tuple) else ast.unparse(inner)
-        if name == "tuple" and isinstance(inner, ast.Tuple):
+        if name == "tuple" and isinstance(inner, ast.Tuple) and not _is_repeated(inner):
             return f"a tuple of {' and '.join(words(each) for each in inner.elts)}"
+        if isinstance(inner, ast.Tuple) and _is_repeated(inner):
+            inner = inner.elts[0]
         kind = _CONTAINERS.get(name, (object, f"a {name.rpartition('.')[2]}"))[1]
         return f"{kind} with {words(inner)} each" if ast.unparse(inner) in _WORDS else kind
 
@@ -219,6 +231,8 @@ def _fits(node: ast.expr, value: Any) -> bool:
         return isinstance(value, str) and _is_encodable(value)
     if name == "tuple" and isinstance(inner, ast.Tuple):
         items = _items(value)
+        if _is_repeated(inner):
+            return items is not None and all(_fits(inner.elts[0], one) for one in items[:1000])
         return items is not None and len(items) == len(inner.elts) and all(_fits(each, one) for each, one in zip(inner.elts, items, strict=True))
     if name not in _CONTAINERS:
         return True
@@ -231,7 +245,7 @@ def _fits(node: ast.expr, value: Any) -> bool:
 
 def _got(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
-        return str(value) if abs(value) < 2**127 else "a whole number of more than 127 bits"
+        return str(value) if -(2**63) <= value < 2**64 else "a whole number of more than 64 bits"
     if isinstance(value, str) and not _is_encodable(value):
         return "a str with lone surrogates"
     items = _items(value)
@@ -299,8 +313,10 @@ def _misfit(op: str, signature: inspect.Signature, given: dict[str, Any]) -> Att
     return None
 
 
-def _refusal(qualname: str, owner: type | None, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> AttnError:
-    """The error of attn for another error that the extension raised itself."""
+def _refusal(
+    qualname: str, owner: type | None, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception
+) -> AttnError | None:
+    """The error of attn for another error that the extension raised itself. None if it is that of a callback or an iterator."""
     op = _op(qualname)
     if isinstance(error, MemoryError):
         return error_of(OutOfMemoryError, op, "the memory", "enough memory for the call", "used up")
@@ -313,10 +329,9 @@ def _refusal(qualname: str, owner: type | None, signature: inspect.Signature, ar
         if owner is not None and "self" in given and not isinstance(given["self"], owner):
             return error_of(ArgumentError, op, "self", f"a {owner.__name__}", type(given["self"]).__name__)
         instead = _misfit(op, signature, given)
-    if instead is None:
+    if instead is None and "incompatible function arguments" in str(error):
         types = ", ".join(type(each).__name__ for each in [*args, *kwargs.values()])
-        message = str(error) if "incompatible" not in str(error) else f"of the types {types}"
-        instead = error_of(ArgumentError, op, "an argument", f"those that help(attn.{qualname}) lists", f"unusable ({message})")
+        instead = error_of(ArgumentError, op, "an argument", f"those that help(attn.{qualname}) lists", f"unusable (of the types {types})")
     return instead
 
 
@@ -342,7 +357,9 @@ def _checked(function: Any, signature: inspect.Signature, owner: type | None, na
             assert error.__traceback__ is not None
             if isinstance(error, AttnError) or error.__traceback__.tb_next is not None:
                 raise
-            raise _refusal(qualname, owner, signature, args, kwargs, error) from None
+            if (refused := _refusal(qualname, owner, signature, args, kwargs, error)) is None:
+                raise
+            raise refused from None
 
     call.__name__, call.__qualname__, call.__module__ = name, qualname, "attn"
     call.__signature__ = signature  # type: ignore[attr-defined]

@@ -207,7 +207,10 @@ def run_with_hooks(
 
 
 def _floats(op: str, name: str, given: ArrayLike, value: Floats) -> Floats:
-    array = numpy.asarray(given)
+    try:
+        array = numpy.asarray(given)
+    except ValueError:
+        fail(ShapeError, op, name, f"shape {value.shape}", "a list with rows of different lengths")
     if not numpy.can_cast(array.dtype, numpy.float32, "same_kind"):
         fail(DtypeError, op, name, "real numbers", array.dtype.name)
     if array.shape != value.shape:

@@ -92,7 +92,7 @@ def _describe_model(self: Any) -> str:
 
 
 def _reduce_image_model(self: Any) -> Reduced:
-    raise error_of(UnsupportedError, "ImageModel", "the model", "an object that can be copied", "an image model", "Load it in the other process")
+    raise error_of(UnsupportedError, "ImageModel", "the model", "an object that can be copied", "an image model", "Load it again")
 
 
 def _describe_image_model(self: Any) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from html import escape
 from reprlib import Repr
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast
 
@@ -396,6 +397,17 @@ class Attribution(_Parts):
     """(L)."""
     delta: float | None = None
     """|Σ scores - (f(text) - f(baseline))| / |f(text) - f(baseline)|; for integrated_gradients."""
+
+    def _repr_html_(self) -> str:
+        """Notebooks draw the tokens: the stronger the colour, the farther the score from 0; violet is positive, gold negative."""
+        most = max(float(numpy.abs(self.scores).max(initial=0)), 1e-30)
+
+        def drawn(token: str, score: float) -> str:
+            colour = "112, 48, 160" if score > 0 else "176, 130, 0"
+            style = f"background: rgba({colour}, {0.6 * abs(score) / most:.2f}); padding: 0.1em 0.2em; border-radius: 0.2em"
+            return f'<span title="{score:.4g}" style="{style}">{escape(token)}</span>'
+
+        return f"<p>{' '.join(drawn(token, score) for token, score in zip(self.tokens, self.scores.tolist(), strict=True))}</p>"
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,13 @@
 """Attention maps for notebooks, drawn by the npm package's element <attention-map>."""
 
 import json
+import math
+import operator
 import os
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
+from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, cast, overload
 
@@ -63,7 +66,7 @@ class AttentionView(_Drawn):
     keys: list[str]
     """Labels of the columns, the keys."""
     scale: Literal["head", "row"]
-    """The set of weights whose largest gets the brightest colour."""
+    """Whether the brightest colour is that of the largest weight of the map or of each row."""
     threshold: float
     """Weights below it are not drawn."""
 
@@ -216,16 +219,16 @@ def show(
 
     show(model, text): the weights of one layer and head. show(weights, tokens): an array (L,S) with labels for its rows.
 
-    model: a TextModel. text: a text, or a pair of texts.
+    model: a TextModel. text: a text, or a pair of texts (a tuple or list of two), which the model reads as one input.
     layer: counted from 0; negative numbers count from the end. head: counted from 0; None for the mean of all heads.
     'all' as layer or head draws a map for each of them.
     weights: (L,S); leading dimensions of 1 are ignored. tokens: L labels of the rows. keys: S labels of the columns, default tokens.
     caption: a text above the map; default the layer and head.
-    scale: 'head' or 'row', the set of weights whose largest gets the brightest colour.
+    scale: the brightest colour is that of the largest weight of the map ('head') or of each row ('row').
     threshold: weights below it are not drawn.
 
     Returns an AttentionView, with 'all' an AttentionGrid. Raises ShapeError unless weights are (L,S) with L tokens and S keys, DtypeError unless
-    they are real numbers, ArgumentError for NaN or infinite weights, OutOfRangeError for a layer or head that does not exist, and the errors of
+    they are real numbers, ArgumentError for NaN or infinite weights and labels that are not texts, ConfigError for another scale, OutOfRangeError for a layer or head that does not exist, and the errors of
     TextModel.tokenize().
 
     >>> model = attn.TextModel.load("testdata/models/sentiment")
@@ -234,7 +237,10 @@ def show(
     >>> attn.show(model, "not bad at all", layer="all", head="all")
     <attn.AttentionGrid: 2 × 4 maps of 6 × 6 weights>
     """
+    check_drawing("show", caption, scale, threshold)
     if isinstance(what, TextModel):
+        if keys is not None:
+            fail(ArgumentError, "show", "keys", "no keys with a model, whose tokens label rows and columns", "given")
         attentions, tokens = attentions_of(what, text)
         layers = places("show", "layer", layer, len(attentions))
         heads = [None] if head is None else places("show", "head", head, attentions[0].shape[1])
@@ -246,8 +252,8 @@ def show(
             return AttentionGrid([[view(at, of, None) for of in heads] for at in layers], caption or "")
         return view(layers[0], heads[0], caption)
     weights = _matrix(what)
-    rows = list(text)
-    columns = rows if keys is None else list(keys)
+    rows = _labels("tokens", text)
+    columns = rows if keys is None else _labels("keys", keys)
     if weights.shape != (len(rows), len(columns)):
         expected = f"shape {(len(rows), len(columns))}, the numbers of tokens and keys"
         help = "Choose a text and a head, for example attentions[layer][0, head]" if weights.ndim > 2 else None
@@ -288,13 +294,42 @@ def places(op: str, name: str, place: int | str, count: int) -> list[int]:
         if place == "all":
             return list(range(count))
         fail(ConfigError, op, name, "a whole number or 'all'", repr(place))
-    if -count <= place < count:
-        return [place % count]
-    fail(OutOfRangeError, op, name, f"a number from {-count} to {count - 1}", place)
+    try:
+        at = operator.index(place)
+    except TypeError:
+        fail(ArgumentError, op, name, "a whole number or 'all'", type(place).__name__)
+    if -count <= at < count:
+        return [at % count]
+    fail(OutOfRangeError, op, name, f"a number from {-count} to {count - 1}", at)
 
 
-def _matrix(given: ArrayLike) -> NDArray[numpy.float32]:
-    array = numpy.asarray(given)
+def check_drawing(op: str, caption: Any, scale: Any, threshold: Any) -> None:
+    if caption is not None and not isinstance(caption, str):
+        fail(ArgumentError, op, "caption", "a text", type(caption).__name__)
+    if not isinstance(scale, str) or scale not in ("head", "row"):
+        fail(ConfigError, op, "scale", "'head' or 'row'", repr(scale))
+    if not isinstance(threshold, Real) or not math.isfinite(threshold):
+        fail(ArgumentError, op, "threshold", "a finite number", repr(threshold))
+
+
+def _labels(name: str, given: Any) -> list[str]:
+    try:
+        labels: list[Any] = list(given)
+    except TypeError:
+        fail(ArgumentError, "show", name, "a list of texts", type(given).__name__)
+    for i, label in enumerate(labels):
+        if not isinstance(label, str):
+            fail(ArgumentError, "show", f"{name}[{i}]", "a text", type(label).__name__, "An Encoding has the texts of its ids in tokens")
+    return labels
+
+
+def _matrix(given: Any) -> NDArray[numpy.float32]:
+    if given is None or isinstance(given, str):
+        fail(ArgumentError, "show", "the first argument", "a TextModel or weights (L,S)", type(given).__name__)
+    try:
+        array = numpy.asarray(given)
+    except ValueError:
+        fail(ShapeError, "show", "weights", "rows of equal lengths", "a list with rows of different lengths")
     if not numpy.can_cast(array.dtype, numpy.float32, "same_kind"):
         fail(DtypeError, "show", "weights", "real numbers", array.dtype.name)
     if numpy.ma.is_masked(given):

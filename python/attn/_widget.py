@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 from ._attn import TextModel
 from ._calls import checked
 from ._errors import ArgumentError, AttnError, ConfigError, UnsupportedError, fail
-from ._show import AttentionView, attentions_of, places, script, view_of
+from ._show import AttentionView, attentions_of, check_drawing, places, script, view_of
 
 _LIVE = """
 export default {
@@ -135,7 +135,7 @@ def widget(
 
     model: a TextModel. text: a text.
     layer: the first one shown, counted from 0; negative numbers count from the end. head: counted from 0; None for the mean of all heads.
-    scale: 'head' or 'row', the set of weights whose largest gets the brightest colour.
+    scale: the brightest colour is that of the largest weight of the map ('head') or of each row ('row').
     threshold: weights below it are not drawn.
 
     Returns an AttentionWidget. Raises UnsupportedError without anywidget, OutOfRangeError for a layer or head that does not exist, and the
@@ -144,9 +144,12 @@ def widget(
     >>> attn.widget(attn.TextModel.load("testdata/models/sentiment"), "not bad at all", layer=1, head=2)
     <attn.AttentionWidget: layer 1, head 2>
     """
+    if not isinstance(cast(object, model), TextModel):
+        fail(ArgumentError, "widget", "model", "a TextModel", type(model).__name__)
     if not isinstance(cast(object, text), str):
         fail(ArgumentError, "widget", "text", "a text", type(text).__name__)
     for name, value in (("layer", layer), ("head", head)):
         if isinstance(value, str):
             fail(ConfigError, "widget", name, "a whole number", repr(value))
+    check_drawing("widget", None, scale, threshold)
     return AttentionWidget(model, text, layer, head, scale, threshold)

@@ -53,6 +53,8 @@ nb::object as_array(nb::handle given, const char* op, const char* argument) {
   try {
     return numpy("asarray")(given);
   } catch (nb::python_error& error) {
+    if (error.matches(PyExc_ValueError) && (PyList_Check(given.ptr()) || PyTuple_Check(given.ptr())))
+      detail::fail(ErrorCode::shape, op, argument, {"rows of equal lengths"}, {"a list with rows of different lengths"});
     if (!error.matches(PyExc_TypeError) || !nb::hasattr(given, "dtype")) throw;
     // numpy's reason names the remedy, such as Tensor.cpu().
     const auto reason = nb::cast<std::string>(nb::str(error.value()));

@@ -68,11 +68,16 @@ void translate_errors() {
   });
 }
 
-void fail_dtype(std::string_view op, std::string_view argument, std::string_view expected, std::string_view got) {
+void fail_dtype(std::string_view op, std::string_view argument, std::string_view expected, std::string_view got, std::string_view help) {
   ErrorDetail detail = detail::error_detail(op, argument);
   detail.emplace("expected", std::string(expected));
   detail.emplace("got", std::string(got));
-  raise("DTYPE", detail::text({op, ": ", argument, " is ", got, ", expected ", expected}), detail);
+  std::string message = detail::text({op, ": ", argument, " is ", got, ", expected ", expected});
+  if (!help.empty()) {
+    detail.emplace("help", std::string(help));
+    message += detail::text({". ", help, "."});
+  }
+  raise("DTYPE", message, detail);
   nb::raise_python_error();
 }
 

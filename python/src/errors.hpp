@@ -12,6 +12,7 @@ void translate_errors();
 PyType_Slot* calling_init();
 
 /// A code that C++ does not have.
-[[noreturn]] void fail_dtype(std::string_view op, std::string_view argument, std::string_view expected, std::string_view got);
+[[noreturn]] void fail_dtype(std::string_view op, std::string_view argument, std::string_view expected, std::string_view got,
+                             std::string_view help = "");
 
 }  // namespace attn::python

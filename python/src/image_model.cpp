@@ -57,12 +57,18 @@ class GivenImages {
     const nb::module_ numpy = nb::module_::import_("numpy");
     nb::object array;
     if (is_pillow(given)) {
+      // convert() would cut them to 8 bits.
+      const auto mode = nb::cast<std::string>(nb::str(nb::object(given.attr("mode"))));
+      if (mode.starts_with('I') || mode == "F")
+        fail_dtype(op_, name.c_str(), "an image with 8 bits per channel", "of mode " + mode, "Scale its numbers to uint8 first");
       array = numpy.attr("asarray")(given.attr("convert")("RGB"));
     } else {
       if (!nb::hasattr(given, "dtype")) detail::fail(ErrorCode::argument, op_, name, {kExpected}, {kind_of(given)});
       array = numpy.attr("ascontiguousarray")(as_array(given, op_, name.c_str()));
       const std::string dtype = written(array.attr("dtype"));
-      if (dtype != "uint8") fail_dtype(op_, name.c_str(), "uint8 from 0 to 255", dtype);
+      const std::string_view help =
+          nb::cast<std::string>(nb::object(array.attr("dtype").attr("kind"))) == "f" ? "If 1 is white, write (255 * x).astype(numpy.uint8)" : "";
+      if (dtype != "uint8") fail_dtype(op_, name.c_str(), "uint8 from 0 to 255", dtype, help);
     }
     const Bytes& bytes = arrays_.emplace_back(nb::cast<Bytes>(array));
     if (bytes.ndim() != 2 && bytes.ndim() != 3)
@@ -156,7 +162,7 @@ missing and mis-shaped tensors, UnsupportedError for other models, OutOfMemoryEr
 >>> model.task, model.labels, model.weights
 ('image-classification', ['ant', 'bee', 'cat', 'dog', 'emu'], 'float32'))");
   define_threads(model);
-  model.def("preprocess", &preprocess, nb::arg("images"),
+  model.def("preprocess", &preprocess, nb::arg("images").none(),
             R"(Resizes, crops and normalizes images as preprocessor_config.json specifies, like transformers' image processors.
 
 images: an image, a list of images, or an array (B,height,width,channels) of uint8.
@@ -182,7 +188,7 @@ pixel_values: an ImageInputs, or (B,3,height,width).
 output_attentions: return the attention weights of every layer.
 output_hidden_states: return the input of every layer, and the output.
 head_mask: (layers,H), a factor for each head's result before W_O.
-patch: a LayerPatch, or a list of them, of different layers or of different values of one. All are replaced in the same forward.
+patch: a LayerPatch, or a list of them: of different layers, or of different values of one layer. All are replaced in the same forward.
 trace: True or names of intermediate results. trace_layers: the traced layers, counted from 0, or from the end if negative; default all.
 output_logits: False for no logits.
 
@@ -198,12 +204,12 @@ The weights from [CLS] to each patch, as a map over the image:
 >>> attentions = model(inputs, output_attentions=True).attentions
 >>> attentions[-1][0, :, 0, 1:].reshape(-1, *inputs.grid).shape
 (4, 4, 4))");
-  model.def("embed", &embed, nb::arg("images"), nb::kw_only(), nb::arg("pooling") = "cls", nb::arg("normalize") = false,
+  model.def("embed", &embed, nb::arg("images").none(), nb::kw_only(), nb::arg("pooling") = "cls", nb::arg("normalize") = false,
             nb::arg("on_progress") = nb::none(),
             R"(Computes one vector per image.
 
-images: an image, a list of images of any sizes, or an array (B,height,width,channels) of uint8. All are decoded before the first is computed, so
-pass large ones in parts.
+images: an image, a list of images of any sizes, or an array (B,height,width,channels) of uint8. All are in memory at once:
+pass many large ones in several calls.
 pooling: 'cls', the first token of the last hidden state; 'mean', the mean of its patches; 'pooler', the pooler's output, which only ViT and DeiT
 without a head have.
 normalize: scale vectors to length 1.
@@ -215,7 +221,7 @@ checkpoint without one, OutOfRangeError for too many patches, and the errors of 
 >>> model = attn.ImageModel.load("testdata/vision/tiny-vit")
 >>> model.embed(np.zeros((40, 50, 3), np.uint8), normalize=True).shape
 (1, 32))");
-  model.def("classify", &classify, nb::arg("images"), nb::kw_only(), nb::arg("top_k") = nb::none(), nb::arg("on_progress") = nb::none(),
+  model.def("classify", &classify, nb::arg("images").none(), nb::kw_only(), nb::arg("top_k") = nb::none(), nb::arg("on_progress") = nb::none(),
             R"(Scores the labels of each image, like transformers' ImageClassificationPipeline.
 
 images, on_progress: as in embed().

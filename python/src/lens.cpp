@@ -122,13 +122,13 @@ Typed<"attn.HeadScores"> head_scores(const Model& model, const HeadKinds& kinds,
 void define_lens(nb::module_& module) {
   module.def("logit_lens", &logit_lens, nb::arg("model"), nb::arg("text"), nb::kw_only(), nb::arg("layers") = nb::none(),
              nb::arg("positions") = nb::none(), nb::arg("top_k") = 5,
-             R"(Returns what each layer of a language model would predict: its input, after the final norm, times the unembedding.
+             R"(Returns the tokens that a language model would predict if it ended before a layer. The layer's input passes the final norm and the unembedding.
 
 The last entry is the prediction of the model (nostalgebraist 2020, "interpreting GPT: the logit lens").
 
 model: a decoder (gpt2, llama, mistral, qwen2, qwen3), or a model for fill-mask whose norms come after its blocks, such as BERT.
 text: a text, or a one-dimensional array of token ids.
-layers: layers whose inputs become predictions, from 0; the number of layers means the model's output. Default all.
+layers: layers whose inputs become predictions, from 0; the number of layers means the model's output. Negative numbers are not allowed. Default all.
 positions: positions in the text; default all.
 top_k: number of tokens per prediction.
 

@@ -70,7 +70,7 @@ max_length: texts are truncated to this many tokens, special tokens included; de
 truncation, add_special_tokens, truncation_side, padding_side: as in TextModel.tokenize().
 
 Returns an Encoding with ids, mask and types (B,L). Raises OutOfRangeError for an overlong text without truncation or a max_length without room for
-the special tokens, ArgumentError for another thing than texts, ConfigError for another side, OutOfMemoryError if the ids do not fit into memory.
+the special tokens, ArgumentError if texts are not texts, ConfigError for another side, OutOfMemoryError if the ids do not fit into memory.
 
 >>> tokenizer = attn.Tokenizer.from_pretrained("testdata/models/sentiment")
 >>> tokenizer.encode("A warm film.", max_length=4).tokens

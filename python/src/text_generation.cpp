@@ -110,10 +110,10 @@ void define_text_generation(nb::class_<Model>& model) {
             nb::arg("seed") = 0, nb::arg("stop") = std::vector<std::string>(), nb::arg("add_special_tokens") = true, nb::arg("on_token") = nb::none(),
             R"(Continues a text by the tokens that a language model predicts, one after the other, like transformers' generate().
 
-prompt: a text.
+prompt: a text; for a chat model that of apply_chat_template().
 max_new_tokens: maximum number of new tokens.
-do_sample: draw each token by its probability instead of taking the likeliest.
-temperature: divisor of the logits, above 0.
+do_sample: draw each token by its probability instead of taking the likeliest. temperature, top_k, top_p, min_p and seed have an effect only then.
+temperature: divisor of the logits, from 1e-6 to 1e6.
 top_k: draw only from this number of likeliest tokens; 0 for all.
 top_p: draw only from the likeliest tokens that together have this probability (Holtzman et al. 2020).
 min_p: draw only from tokens with at least this share of the largest probability (Nguyen et al. 2024).

@@ -516,7 +516,7 @@ add_special_tokens: add [CLS] and so on around a text.
 truncation_side: 'left' or 'right', the end that is cut; default as in tokenizer_config.json, else 'right'.
 padding_side: 'left' or 'right', the end where shorter texts are padded.
 
-Returns an Encoding with ids, mask and types (B,L). Raises ArgumentError for another thing than texts, OutOfRangeError for a max_length that the
+Returns an Encoding with ids, mask and types (B,L). Raises ArgumentError if texts are not texts, OutOfRangeError for a max_length that the
 model does not have or that leaves no room for the special tokens, ConfigError for another side, UnsupportedError if attn has no tokenizer for the
 model, OutOfMemoryError if the ids do not fit into memory.
 
@@ -553,7 +553,7 @@ output_hidden_states: return the input of every layer, and the output.
 mask: a Mask in addition to the padding, for every layer.
 is_causal: no token attends to a later one.
 head_mask: (layers,H), a factor for each head's result before W_O.
-patch: a LayerPatch, or a list of them, of different layers or of different values of one. All are replaced in the same forward.
+patch: a LayerPatch, or a list of them: of different layers, or of different values of one layer. All are replaced in the same forward.
 trace: True or names of intermediate results. trace_layers: the traced layers, counted from 0, or from the end if negative; default all.
 output_logits: False for no logits, 'last' for those of each text's last token, (B,1,V).
 cache: a KeyValueCache of earlier tokens, to which the given ones are added.
@@ -588,7 +588,7 @@ truncated: a list that receives for each text whether it was truncated.
 on_progress: function of (done, total), called after each batch; if it raises, the call ends.
 
 Returns (N,E), also (1,E) for one text; encode() returns a vector (E,) for it. Raises ConfigError if there is no such pooling or prompt_name, or
-batch_size is below 1; ArgumentError for another thing than texts, and the errors of tokenize() and forward().
+batch_size is below 1; ArgumentError if texts are not texts, and the errors of tokenize() and forward().
 
 >>> model = attn.TextModel.load("testdata/models/sentiment")
 >>> model.embed(["A warm film.", "Far too long."]).shape
@@ -746,16 +746,16 @@ component or no gradient is requested, OutOfRangeError if the label, component, 
               nb::arg("contrast") = nb::none(), nb::arg("position") = nb::none(), nb::arg("steps") = 50, text);
   };
   define_attribute(&attribute,
-                   R"(Scores each token of a text by its contribution to the answer f, a logit before softmax. A model for text-generation
-answers with the next token.
+                   R"(Scores each token of a text by its contribution to the answer f. This is a logit, before softmax: that of a label, or for a model for
+text-generation that of the next token.
 
-text: a text, or a list of texts.
+text: a text, or a list of texts, which have the same target.
 method: 'integrated_gradients', Σ (x - b) · ∫ ∂f/∂x along the path from [PAD] to x (Sundararajan et al. 2017); 'gradient_x_input', Σ x · ∂f/∂x;
 'attention_rollout' (Abnar & Zuidema 2020); 'attention_gradient' (Chefer et al. 2021); 'leave_one_out', f of the text minus f without the token.
 target: a label by index or name, a token by id or text; without a head, and for fill-mask, token-classification and question-answering
 without a position, the index of a component of the pooled vector. Default: the largest logit.
 contrast: a label or token whose logit is subtracted.
-position: of the token whose logits these are, if the model has logits for each token; default for text-generation the last.
+position: the place of a token, if the model has logits for each token: f is one of its logits. Default for text-generation: the last.
 steps: number of integration steps, 1 to 10000.
 
 Returns an Attribution with a score (L) for each token, for a list one for each text. Raises UnsupportedError for gradients of int8 weights,
@@ -778,12 +778,12 @@ Which words lead to a next token, here of a model with untrained weights:
       nb::arg("labels") = std::vector<std::string>(), nb::arg("seed") = 0, nb::arg("validation") = 0.0, nb::arg("on_progress") = nb::none(),
       R"(Trains the model on labelled texts, like transformers' Trainer: AdamW, gradients clipped to norm 1, a learning rate that falls linearly to 0.
 
-examples: (text, label) or ((text, text_pair), label) each; a label is a number, or a name of labels. For a language model a text or
+examples: (text, label) or ((text, text_pair), label) each; a label is a number, or one of the names in labels. For a language model a text or
 (prompt, text) each: it learns the next token at each position, but not the prompt's tokens (transformers' …ForCausalLM).
 epochs: passes over the examples. batch_size: examples per step.
 learning_rate: default 5e-5, for the head alone 1e-3. weight_decay: that of AdamW, not for biases and norms.
 layers: train this many of the last layers and the head; 0 trains the head alone; default everything.
-labels: the head's labels; if they differ from the model's, a new head is drawn.
+labels: the head's labels; if they differ from the model's, a new head gets random weights.
 seed: determines the order, dropout and a new head, and so the result.
 validation: share of the examples that is held out, below 1.
 on_progress: function of a FineTuneProgress, called after each step; False ends the run, as Ctrl-C does. The weights are then those after the

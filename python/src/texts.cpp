@@ -66,7 +66,10 @@ void check_list(nb::handle given, const char* op, const char* argument, std::str
   const auto refuse = [&](std::string_view help) { detail::fail(ErrorCode::argument, op, argument, {expected}, {name_of_type(given)}, help); };
   if (nb::isinstance(given, class_of("collections.abc", "Mapping")))
     refuse(detail::text({"Write ", argument, "=list(d) for its keys or ", argument, "=list(d.values()) for its values"}));
-  if (nb::hasattr(given, "columns")) refuse(detail::text({"Write ", argument, "=table['name'] for a column, with the name of the column"}));
+  const std::string_view of_arrow = nb::hasattr(given, "to_pylist") ? ".to_pylist()" : "";
+  if (nb::hasattr(given, "columns"))
+    refuse(detail::text({"Write ", argument, "=table['name']", of_arrow, " for a column, with the name of the column"}));
+  if (!of_arrow.empty()) refuse(detail::text({"Write ", argument, "=column.to_pylist()"}));
   if (PyUnicode_Check(given.ptr()) || PyBytes_Check(given.ptr()) || !nb::hasattr(given, "__iter__")) refuse({});
 }
 

@@ -130,8 +130,19 @@ def test_arrays_without_real_numbers_raise_dtype_error(given: Any) -> None:
             call()
         assert isinstance(caught.value, TypeError)
         assert caught.value.detail["expected"] == "real numbers"
-    with pytest.raises(ValueError, match="inhomogeneous"):
-        sdpa(x, [[1, 2], [3]], x)
+
+
+def test_rows_of_different_lengths_name_their_argument() -> None:
+    x, ragged = numpy.ones((2, 2), numpy.float32), [[1, 2], [3]]
+    model = attn.TextModel.load(testdata / "models" / "sentiment")
+    for call, name in (
+        (lambda: sdpa(x, ragged, x), "key"),
+        (lambda: attn.Mask.block(ragged), "mask"),
+        (lambda: attn.Embedding(5, 2)(ragged), "ids"),
+        (lambda: model(ragged), "input_ids"),
+    ):
+        with pytest.raises(attn.ShapeError, match=f"{name} is a list with rows of different lengths, expected rows of equal lengths"):
+            call()
 
 
 def test_invalid_shapes_raise_and_empty_shapes_work() -> None:

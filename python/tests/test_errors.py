@@ -130,7 +130,7 @@ WRONG = [None, object(), "\ud800", b"a", {"a": 1}, [], [None], 2**70, -1, 0.5, f
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_any_value_of_any_argument_is_accepted_or_refused_by_an_error_of_attn(name: str, tmp_path: Path) -> None:
     """Without a wrong value the call works; its effect is not checked here."""
-    if name in WITHOUT_CONSTRUCTOR or name in ("show", "set_num_threads"):
+    if name in WITHOUT_CONSTRUCTOR or name == "set_num_threads":
         return
     left_out = ("length", "width", "num_heads", "key_length", "max_new_tokens", "epochs", "steps", "num_layers", "dim_feedforward")
     left_out += ("num_embeddings", "embedding_dim")
@@ -156,16 +156,27 @@ def test_any_value_of_any_argument_is_accepted_or_refused_by_an_error_of_attn(na
     parameters = inspect.signature(function).parameters
     if "self" in parameters:
         needed["self"] = objects[name.partition(".")[0]]()
-    if "model" in parameters:
-        needed["model"] = objects["TextModel"]()
+    for each in ("model", "what"):
+        if each in parameters:
+            needed[each] = objects["TextModel"]()
+    if name.startswith("lens."):
+        needed |= {"names": ["blocks.0.hook_resid_pre"], "hooks": {}}
+    by_position = [each.name for each in parameters.values() if each.kind == each.POSITIONAL_ONLY]
+
+    def call(changed: dict[str, Any]) -> Any:
+        given = {key: each for key, each in (needed | changed).items() if key in parameters}
+        made = function(*[given.pop(each) for each in by_position], **given)
+        if name == "show":
+            made._repr_html_()
+
     for parameter in parameters.values():
-        if parameter.name in ("self", "model", *left_out) or parameter.kind == parameter.VAR_KEYWORD:
+        if parameter.name in ("self", *left_out) or parameter.kind == parameter.VAR_KEYWORD:
             continue
         for value in WRONG:
             if name == "TextModel.save_pretrained" and parameter.name == "path" and isinstance(value, str | bytes):
                 continue
             try:
-                function(**{key: each for key, each in needed.items() if key in parameters} | {parameter.name: value})
+                call({parameter.name: value})
             except attn.AttnError as error:
                 assert "incompatible" not in str(error)
                 assert "bad_cast" not in str(error)
@@ -206,6 +217,10 @@ def test_errors_of_callbacks_and_iterators_pass_unchanged(sentiment: attn.TextMo
         sentiment.embed(texts())
     with pytest.raises(MemoryError, match="^mine$"):
         sentiment.embed("a", on_progress=progress)
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        sentiment.embed("a", on_progress=lambda done, total, more: None)  # type: ignore[arg-type, misc]
+    with pytest.raises(ValueError, match="invalid literal"):
+        sentiment.embed(map(int, ["x"]))  # type: ignore[arg-type]
 
 
 def test_a_missing_file_is_also_a_file_not_found_error(tmp_path: Path, sentiment: attn.TextModel) -> None:
@@ -254,9 +269,25 @@ class Table:
         return iter(self.columns)
 
 
+class ArrowColumn:
+    """Iterates over scalars, which are no texts."""
+
+    def to_pylist(self) -> list[str]:
+        return ["a"]
+
+    def __iter__(self) -> Iterator[object]:
+        return iter([object()])
+
+
+class ArrowTable(Table, ArrowColumn):
+    pass
+
+
 def test_tables_and_dicts_are_refused_with_what_to_write(sentiment: attn.TextModel) -> None:
     for call in (sentiment.embed, sentiment.classify, sentiment.tokenize, sentiment.tokenize_words, sentiment.fine_tune):
         refusal(lambda: call(Table()), attn.ArgumentError, "is Table", "=table['name'] for a column")
+        refusal(lambda: call(ArrowTable()), attn.ArgumentError, "is ArrowTable", "=table['name'].to_pylist() for a column")
+        refusal(lambda: call(ArrowColumn()), attn.ArgumentError, "is ArrowColumn", "=column.to_pylist()")
         refusal(lambda: call({"a": "b"}), attn.ArgumentError, "is dict", "=list(d.values()) for its values")
 
 

@@ -91,6 +91,9 @@ def test_images_of_pillow() -> None:
     assert numpy.array_equal(model.preprocess(pillow.fromarray(image)).pixel_values, expected)
     rgba = pillow.fromarray(numpy.dstack([image, picture(40, 50, 1, seed=2)]))
     assert numpy.array_equal(model.preprocess([rgba]).pixel_values, expected)
+    for mode in ("I", "I;16", "F"):
+        with pytest.raises(attn.DtypeError, match=f"of mode {mode}, expected an image with 8 bits per channel. Scale its numbers"):
+            model.preprocess(pillow.new(mode, (8, 8)))
     grey = pillow.fromarray(image[..., 0])
     assert numpy.array_equal(model.preprocess(grey).pixel_values, model.preprocess(image[..., 0]).pixel_values)
 
@@ -183,9 +186,9 @@ def test_wrong_arguments(tmp_path: Path) -> None:
     image = picture(8, 8)
     for wrong, error, words in [
         ("cat.png", attn.ArgumentError, "images is str|images is a str"),
-        (None, attn.ArgumentError, "images"),
+        (None, attn.ArgumentError, "images is NoneType, expected an image of PIL, an array"),
         ([image, 3], attn.ArgumentError, r"images\[1\]"),
-        (image.astype(numpy.float32), attn.DtypeError, "uint8"),
+        (image.astype(numpy.float32), attn.DtypeError, r"uint8 .* If 1 is white, write \(255 \* x\)"),
         ([image / 255], attn.DtypeError, r"images\[0\]"),
         (numpy.zeros((0, 4, 3), numpy.uint8), attn.ShapeError, r"\(0,4,3\)"),
         (numpy.zeros((4, 4, 2), numpy.uint8), attn.ShapeError, "channels"),
@@ -222,5 +225,5 @@ def test_wrong_arguments(tmp_path: Path) -> None:
         attn.ImageModel.load(tmp_path / "nothing")
     with pytest.raises(attn.ArgumentError, match=r"ImageModel\.load\(path\)"):
         attn.ImageModel()
-    with pytest.raises(attn.UnsupportedError, match="Load it in the other process"):
+    with pytest.raises(attn.UnsupportedError, match="Load it again"):
         pickle.dumps(model)

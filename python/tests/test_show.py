@@ -107,6 +107,40 @@ def test_show_refuses_invalid_weights_layers_and_heads(sentiment: attn.TextModel
             attn.show(sentiment, "not bad", **options)
 
 
+def test_show_and_widget_name_wrong_arguments(sentiment: attn.TextModel) -> None:
+    show, widget, ones = attn.show, attn.widget, numpy.ones((2, 2))
+    for call, error, words in (
+        (lambda: show(sentiment, "not bad", layer=1.0), attn.ArgumentError, "show: layer is float"),
+        (lambda: show(sentiment, "not bad", layer=None), attn.ArgumentError, "show: layer is NoneType"),
+        (lambda: show(sentiment, "not bad", head=[0, 1]), attn.ArgumentError, "show: head is list"),
+        (lambda: show(sentiment, "not bad", keys=["a"]), attn.ArgumentError, "show: keys is given"),
+        (lambda: show(ones, None), attn.ArgumentError, "show: tokens is NoneType"),
+        (lambda: show(ones, [1, 2]), attn.ArgumentError, r"show: tokens\[0\] is int"),
+        (lambda: show(ones, "ab", keys=[b"a", "b"]), attn.ArgumentError, r"show: keys\[0\] is bytes"),
+        (lambda: show(ones, "ab", caption=3), attn.ArgumentError, "show: caption is int"),
+        (lambda: show(ones, "ab", scale="column"), attn.ConfigError, "show: scale is 'column', expected 'head' or 'row'"),
+        (lambda: show(ones, "ab", threshold="0.1"), attn.ArgumentError, "show: threshold is '0.1'"),
+        (lambda: show(ones, "ab", threshold=float("nan")), attn.ArgumentError, "show: threshold is nan"),
+        (lambda: show([[1, 2], [3]], "ab"), attn.ShapeError, "rows of different lengths"),
+        (lambda: show(None, "a"), attn.ArgumentError, "show: the first argument is NoneType, expected a TextModel or weights"),
+        (lambda: widget(None, "a"), attn.ArgumentError, "widget: model is NoneType"),
+        (lambda: widget(sentiment, "a", layer=1.5), attn.ArgumentError, "widget: layer is float"),
+        (lambda: widget(sentiment, "a", scale="x"), attn.ConfigError, "widget: scale is 'x'"),
+    ):
+        with pytest.raises(error, match=words):
+            call()  # type: ignore[no-untyped-call]
+
+
+def test_an_attribution_is_drawn_as_coloured_tokens(sentiment: attn.TextModel) -> None:
+    made = sentiment.attribute("not <bad> at all", method="gradient_x_input")
+    html = made._repr_html_()
+    assert html.count("<span ") == len(made.tokens)
+    assert "<bad>" not in html and ">&lt;</span>" in html
+    most = int(numpy.argmax(numpy.abs(made.scores)))
+    assert html.split("<span ")[1 + most].count("0.60)") == 1
+    assert attn.Attribution(["a"], [(0, 1)], numpy.zeros(1, numpy.float32))._repr_html_().count("0.00)") == 1
+
+
 def test_a_build_without_the_script_shows_a_table_and_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attn._show, "script", lambda: None)
     parsed = Parsed(attn.show(numpy.eye(2), ["a", "b"]))
