@@ -152,6 +152,8 @@ describe('the flow diagram', () => {
     expect(cells.slice(0, 4)).toEqual([0.44, 0.04, 0.04, 0.84]);
     expect(cells.at(-1)).toBe(0.84);
     expect(shapes.filter(({ look }) => look === 'blocked')).toHaveLength(1);
+    const isFramed = flowOf(1000).nodes.filter((each) => nodeShapes(each).some(({ look }) => look === 'row'));
+    expect(isFramed.map(({ id }) => id)).toEqual(['X', 'Q', 'products', 'scores', 'masked', 'weights', 'context', 'second', 'merged', 'Y']);
   });
 
   it('is exported as SVG without style sheets and with hexadecimal colours only', () => {
@@ -162,7 +164,7 @@ describe('the flow diagram', () => {
     const cellsOf = (colour: string) => svg.match(new RegExp(`<rect [^>]*fill="${colour}"`, 'g'))?.length ?? 0;
     expect(['#1f4fc4', '#a03f09', '#0d7a55'].map(cellsOf), 'Q, K and V, which are done').toEqual([9, 9, 9]);
     for (const word of [...exampleWords, 'QKᵀ', 'softmax', 'Wq', '3 × 6']) expect(svg).toContain(`>${word}</text>`);
-    expect(svg.match(/<rect /g)).toHaveLength(1 + 12 + flowOf(320).nodes.reduce((sum, { rows, columns }) => sum + rows * columns, 0));
+    expect(svg.match(/<rect /g)).toHaveLength(1 + 12 + 10 + flowOf(320).nodes.reduce((sum, { rows, columns }) => sum + rows * columns, 0));
   });
 
   it('draws an arrowhead at the end of each line', () => {

@@ -154,10 +154,13 @@ export const stateOf = ({ steps }: Pick<FlowNode, 'steps'>, step: number): FlowS
 /** The page or the exported file defines the colours. */
 export interface FlowShape {
   readonly kind: 'rect' | 'path' | 'text';
-  readonly look: 'hit' | 'cell' | 'blocked' | 'name' | 'size' | 'word' | 'line' | 'label';
+  readonly look: 'hit' | 'cell' | 'blocked' | 'row' | 'name' | 'size' | 'word' | 'line' | 'label';
   readonly at: Readonly<Record<string, string | number>>;
   readonly text?: string;
 }
+
+/** One word asks, in the first row. It needs all rows of these. */
+const ofAllWords: readonly FlowPart[] = ['K', 'V'];
 
 /** Fill strength of each cell: |value| relative to the largest. */
 function strengths(values: ArrayLike<number> | undefined, count: number): readonly number[] {
@@ -166,7 +169,7 @@ function strengths(values: ArrayLike<number> | undefined, count: number): readon
   return all.map((value) => (Number.isFinite(value) && largest > 0 ? value / largest : 0));
 }
 
-export function nodeShapes({ name, rows, columns, x, y }: FlowNode, values?: ArrayLike<number>, words?: readonly string[]): readonly FlowShape[] {
+export function nodeShapes({ id, name, rows, columns, x, y }: FlowNode, values?: ArrayLike<number>, words?: readonly string[]): readonly FlowShape[] {
   const [left, top] = [x - (columns * cellSide) / 2, y - (rows * cellSide) / 2];
   const bottom = top + rows * cellSide;
   const filled = strengths(values, rows * columns);
@@ -189,6 +192,9 @@ export function nodeShapes({ name, rows, columns, x, y }: FlowNode, values?: Arr
     },
     { kind: 'text', look: 'name', at: { x, y: top - nameGap, 'text-anchor': 'middle' }, text: name },
     ...cells,
+    ...(ofAllWords.includes(id)
+      ? []
+      : [{ kind: 'rect', look: 'row', at: { x: left, y: top, width: columns * cellSide, height: cellSide } } as const]),
     { kind: 'text', look: 'size', at: { x, y: bottom + shapeGap - 2, 'text-anchor': 'middle' }, text: `${rows} × ${columns}` },
     ...(words ?? []).map((word, i): FlowShape => ({
       kind: 'text',

@@ -17,6 +17,8 @@ function look({ look: kind }: FlowShape, state: FlowState, part?: FlowPart): Rea
       return { fill: colour, stroke: colour, 'stroke-width': state === 'now' ? 1.5 : 0.75 };
     case 'blocked':
       return { stroke: keyInk, 'stroke-width': 1.5 };
+    case 'row':
+      return { fill: 'none', stroke: colour, 'stroke-width': 2 };
     case 'line':
       return { fill: 'none', stroke: colour, 'stroke-width': state === 'now' ? 2.5 : 1.5, 'stroke-linejoin': 'round' };
     case 'name':

@@ -135,8 +135,8 @@ export const isPlaying = signal(false);
 
 export const stepCount = 5;
 
-/** Time to read the captions. Those of the second and third step are long. */
-const stepMilliseconds = [3000, 6000, 6000, 4000];
+/** Time to read the captions. */
+const stepMilliseconds = [6000, 6000, 6000, 4000];
 let timer: ReturnType<typeof setTimeout> | undefined;
 
 export function showStep(step: number): void {

@@ -114,7 +114,9 @@ export function FlowDiagram({ titles }: { titles: readonly string[] }) {
         </svg>
       </div>
       <div class="flow-foot">
-        <p class="note">A stronger colour means a larger number. Click a matrix or use the arrow keys to go to its step.</p>
+        <p class="note">
+          A stronger colour means a larger number. The frames follow “{exampleWords[0]}”. Click a matrix or use the arrow keys to go to its step.
+        </p>
         <button type="button" class="quiet" onClick={() => void save()}>
           Save diagram as SVG
         </button>

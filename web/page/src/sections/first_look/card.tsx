@@ -1,9 +1,9 @@
 /** On a phone: the column of one word, changed by buttons or by swiping. */
 import { useRef, useState } from 'preact/hooks';
 import type { FirstLook } from '../../state/first_look.ts';
-import { Strip, largest } from '../../ui/strip.tsx';
+import { type Kind, Strip, largest } from '../../ui/strip.tsx';
 import { queryName } from './columns.tsx';
-import { percent, scoreShown } from './drawing.tsx';
+import { percent, productsOf, scoreShown } from './drawing.tsx';
 
 /** Pixels of a swipe. */
 const leastSwipe = 40;
@@ -15,10 +15,11 @@ export function Card({ now }: { now: FirstLook | undefined }) {
   const { columns, place } = now;
   const best = columns.reduce((a, { weight }, i) => (i !== place && weight > (columns[a]?.weight ?? -1) ? i : a), -1);
   const at = Math.min(chosen ?? Math.max(0, best), columns.length - 1);
-  const { word, key, value, score, weight, isMasked } = columns[at]!;
+  const { word, key, value, score, weight } = columns[at]!;
   const go = (by: number) => setChosen((at + by + columns.length) % columns.length);
-  const [keys, values] = [largest(columns.flatMap((each) => Array.from(each.key))), largest(columns.flatMap((each) => Array.from(each.value)))];
-  const strip = (kind: 'query' | 'key' | 'value', numbers: Float32Array, most: number) => (
+  const [products, product] = productsOf(now);
+  const [keys, values] = [largest(columns.map((each) => largest(each.key))), largest(columns.map((each) => largest(each.value)))];
+  const strip = (kind: Kind, numbers: Float32Array, most: number) => (
     <svg viewBox="0 0 160 16" preserveAspectRatio="none" aria-hidden="true">
       <Strip kind={kind} values={numbers} x={0} y={0} width={160} height={16} most={most} />
     </svg>
@@ -56,7 +57,10 @@ export function Card({ now }: { now: FirstLook | undefined }) {
         </div>
         <div class="step-2">
           <dt>Score</dt>
-          <dd>{isMasked ? 'hidden by the mask' : scoreShown(score)}</dd>
+          <dd class="first-card-weight">
+            {strip('signed', products[at]!, product)}
+            {scoreShown(score)}
+          </dd>
         </div>
         <div class="step-3">
           <dt>Weight</dt>

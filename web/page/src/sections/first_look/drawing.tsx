@@ -25,6 +25,12 @@ export const scoreText = (score: number): string => (score < -1e30 ? 'hidden' : 
 export const scoreShown = (score: number): string => scoreText(score).replace('-', '−');
 export const isLarge = (weight: number): boolean => weight >= 0.2;
 
+/** Query times key, number by number, for each column; and the largest of all. */
+export function productsOf({ columns, query }: FirstLook): readonly [products: readonly Float32Array[], largest: number] {
+  const products = columns.map(({ key }) => key.map((number, d) => number * query[d]!));
+  return [products, largest(products.map(largest))];
+}
+
 interface Props {
   readonly now: FirstLook;
   readonly layout: SentenceLayout;
@@ -64,9 +70,8 @@ function Rows({ now, layout, isStacked, seen }: Omit<Props, 'wraps'>) {
   const { columns, query, place } = now;
   const { columnWidth, width } = layout;
   const strip = columnWidth - 12;
-  const [key, value] = [largest(columns.flatMap((each) => Array.from(each.key))), largest(columns.flatMap((each) => Array.from(each.value)))];
-  const products = columns.map((each) => each.key.map((number, d) => number * query[d]!));
-  const product = largest(products.flatMap((each) => Array.from(each)));
+  const [products, product] = productsOf(now);
+  const [key, value] = [largest(columns.map((each) => largest(each.key))), largest(columns.map((each) => largest(each.value)))];
   const left = (i: number) => layout.columns[i]! - strip / 2;
   const flow = (from: Point) => (isStacked ? dropTo(from, { x: 75, y: figureHeight + 4 }) : flowTo(from, { x: width + 58, y: sumAt + 10 }));
   return (
