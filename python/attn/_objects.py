@@ -22,16 +22,16 @@ def _folder_of(files: dict[str, bytes]) -> Generator[str, None, None]:
         yield folder
 
 
-def _model_of(files: dict[str, bytes], weights: str, threads: int | None) -> _attn.TextModel:
+def _model_of(files: dict[str, bytes], weights: str, threads: int | None, kind: Any = _attn.TextModel) -> Any:
     with _folder_of(files) as folder:
-        return _attn.TextModel.load(folder, weights=weights, threads=threads)  # type: ignore[arg-type]
+        return kind.load(folder, weights=weights, threads=threads)
 
 
 def _reduce_model(self: Any) -> Reduced:
     with tempfile.TemporaryDirectory(prefix="attn-") as folder:
         self.save_pretrained(folder)
         files = {str(path.relative_to(folder)): path.read_bytes() for path in sorted(Path(folder).rglob("*")) if path.is_file()}
-    return _model_of, (files, self.weights, self.threads)
+    return _model_of, (files, self.weights, self.threads, self.__class__)
 
 
 def _layer_of(kind: type, arguments: dict[str, Any], state: dict[str, Any], is_quantized: bool, threads: int | None) -> Any:
@@ -91,10 +91,6 @@ def _describe_model(self: Any) -> str:
     return f"<attn.TextModel: {self.config['model_type']}, {self.task}, {sizes}, {self.weights}>"
 
 
-def _reduce_image_model(self: Any) -> Reduced:
-    raise error_of(UnsupportedError, "ImageModel", "the model", "an object that can be copied", "an image model", "Load it again")
-
-
 def _describe_image_model(self: Any) -> str:
     return f"<attn.ImageModel: {self.task}, {self.num_layers} layers, {self.num_heads} heads, {self.weights}>"
 
@@ -129,7 +125,7 @@ def add_methods() -> None:
     """Adds __repr__ and __reduce__ to the classes of the extension."""
     methods: dict[Any, tuple[Callable[[Any], str], Callable[[Any], Reduced]]] = {
         _attn.TextModel: (_describe_model, _reduce_model),
-        _attn.ImageModel: (_describe_image_model, _reduce_image_model),
+        _attn.ImageModel: (_describe_image_model, _reduce_model),
         _attn.Mask: (_describe_mask, _reduce_mask),
         _attn.KeyValueCache: (_describe_cache, _reduce_cache),
         _attn.LayerPatch: (_describe_patch, _reduce_patch),

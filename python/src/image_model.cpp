@@ -234,6 +234,22 @@ OutOfRangeError for too many patches, and the errors of preprocess() for each im
 >>> model = attn.ImageModel.load("testdata/vision/tiny-vit")
 >>> len(model.classify([np.zeros((40, 50, 3), np.uint8)], top_k=2)[0])
 2)");
+  define_save_pretrained(model, R"(Writes the model as a folder that transformers reads, all files or none.
+
+path: the folder.
+weights: 'float32', 'float16' or 'int8'; default the model's.
+
+Files of these names are replaced.
+
+Raises OutOfRangeError for a number that float16 cannot represent, FormatError for NaN or infinity with int8, ConfigError for other weights,
+UnwritableError if the folder cannot be written.
+
+>>> import tempfile
+>>> model = attn.ImageModel.load("testdata/vision/tiny-vit")
+>>> with tempfile.TemporaryDirectory() as folder:
+...     model.save_pretrained(folder, weights="int8")
+...     attn.ImageModel.load(folder).weights
+'int8')");
   define_state(model);
   define_facts(model);
   model

@@ -30,6 +30,7 @@ void define_tokenizer(nb::module_& module);
 void define_safetensors(nb::module_& module);
 
 inline constexpr std::array<std::string_view, 2> kWeightsNames{"float32", "int8"};
+inline constexpr std::array<std::string_view, 3> kFileWeightsNames{"float32", "float16", "int8"};
 
 using Threads = std::optional<unsigned>;
 
@@ -130,6 +131,19 @@ void define_facts(nb::class_<Shared<T>>& of) {
             return std::string(kWeightsNames[static_cast<std::size_t>(self.read("weights", [](const T& object) { return object.weights(); }))]);
           },
           "The arithmetic of linear maps: 'float32' or 'int8'.");
+}
+
+template <class T>
+void define_save_pretrained(nb::class_<Shared<T>>& of, const char* text) {
+  constexpr const char* kOp = "save_pretrained";
+  of.def(
+      kOp,
+      [](const Shared<T>& self, const Path& path, const Word<kFileWeightsNames>& weights) {
+        const SaveOptions options{.weights = maybe_word_of<FileWeights>(weights, kOp, "weights")};
+        const auto folder = path_of(path, kOp);
+        self.read(kOp, [&](const T& object) { object.save_pretrained(folder, options); });
+      },
+      nb::arg("path"), nb::kw_only(), nb::arg("weights") = nb::none(), text);
 }
 
 /// Layers of `patches` and `layers` are counted from the end if negative.

@@ -30,8 +30,6 @@ using Label = std::variant<std::int64_t, std::string>;
 using FilledText = Typed<"list[list[attn.FilledMask]]">;
 using Answers = Typed<"list[attn.Answer]">;
 
-constexpr std::array<std::string_view, 3> kFileWeightsNames{"float32", "float16", "int8"};
-
 EncodingTensors<2> encoding_of(const char* op, const Ids& input_ids, const MaybeArrayLike& attention_mask, const MaybeArrayLike& token_type_ids) {
   EncodingTensors<2> encoding;
   nb::object ids = input_ids, mask = attention_mask, types = token_type_ids;
@@ -745,8 +743,9 @@ component or no gradient is requested, OutOfRangeError if the label, component, 
     model.def("attribute", function, nb::arg("text"), nb::kw_only(), nb::arg("method") = "integrated_gradients", nb::arg("target") = nb::none(),
               nb::arg("contrast") = nb::none(), nb::arg("position") = nb::none(), nb::arg("steps") = 50, text);
   };
-  define_attribute(&attribute,
-                   R"(Scores each token of a text by its contribution to the answer f. This is a logit, before softmax: that of a label, or for a model for
+  define_attribute(
+      &attribute,
+      R"(Scores each token of a text by its contribution to the answer f. This is a logit, before softmax: that of a label, or for a model for
 text-generation that of the next token.
 
 text: a text, or a list of texts, which have the same target.
@@ -802,15 +801,8 @@ BusyError if on_progress calls the model.
 >>> result = gpt2.fine_tune(["Once upon a time", ("Two and two is", " four<|endoftext|>")], epochs=2)
 >>> result.loss > 0
 True)");
-  model.def(
-      "save_pretrained",
-      [](const Model& self, const Path& path, const Word<kFileWeightsNames>& weights) {
-        const SaveOptions options{.weights = maybe_word_of<FileWeights>(weights, "save_pretrained", "weights")};
-        const auto folder = path_of(path, "save_pretrained");
-        self.read("save_pretrained", [&](const TextModel& of) { of.save_pretrained(folder, options); });
-      },
-      nb::arg("path"), nb::kw_only(), nb::arg("weights") = nb::none(),
-      R"(Writes the model as a folder that transformers reads, all files or none.
+  define_save_pretrained(model,
+                         R"(Writes the model as a folder that transformers reads, all files or none.
 
 path: the folder.
 weights: 'float32', 'float16' or 'int8'; default the model's.

@@ -337,6 +337,7 @@ def test_other_python_threads_run_during_a_call() -> None:
 
 LONG_CALLS = [
     "model.embed(texts)",
+    "model(np.full((20_000, 64), 7))",
     "model.classify(texts)",
     "model.tokenize(texts)",
     "model.embed([texts[0] * 100] * 50_000, batch_size=4096)",

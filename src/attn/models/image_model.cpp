@@ -2,17 +2,20 @@
 
 #include <string_view>
 
+#include "attn/io/files.hpp"
 #include "attn/models/encoder_model.hpp"
 #include "attn/models/family.hpp"
 #include "attn/models/image_processor.hpp"
 #include "attn/models/model_folder.hpp"
 #include "attn/models/model_loader.hpp"
+#include "attn/models/model_writer.hpp"
 #include "attn/models/text_model_parts.hpp"
 
 namespace attn {
 namespace {
 
 constexpr std::string_view kLoad = "ImageModel::load";
+constexpr const char* kProcessor = "preprocessor_config.json";
 constexpr std::int64_t kMostSide = 1 << 20;
 
 void check_image(std::string_view op, const ImageView& image, std::size_t index) {
@@ -29,7 +32,7 @@ void check_image(std::string_view op, const ImageView& image, std::size_t index)
 
 struct ImageModel::Parts {
   std::unique_ptr<EncoderModel> model;
-  std::vector<std::uint8_t> config;
+  detail::SmallFiles files;  ///< written again by save_pretrained()
   std::optional<detail::ImageProcessor> processor;
 
   const detail::ImageProcessor& needed(std::string_view op) const {
@@ -47,7 +50,7 @@ ImageModel::~ImageModel() = default;
 
 ImageModel ImageModel::load(const FilePath& path, const ImageModelOptions& options) {
   detail::SmallFilesReader read(kLoad, path);
-  detail::SmallFile config = read("config.json", true), processor = read("preprocessor_config.json");
+  detail::SmallFile config = read("config.json", true), processor = read(kProcessor);
   detail::ModelLoader loader({.config = *config}, options.weights ? std::optional(*options.weights == Weights::int8) : std::nullopt);
   if (!loader.config().image)
     detail::fail(ErrorCode::unsupported, kLoad, "config.json", {"an image model"}, {"a text model"}, "TextModel has text models");
@@ -56,8 +59,14 @@ ImageModel ImageModel::load(const FilePath& path, const ImageModelOptions& optio
   detail::check_weights(kLoad, read.folder);
   detail::stream_weights(kLoad, read.folder, loader);
   parts->model = loader.finish();
-  parts->config = std::move(*config);
+  parts->files.emplace_back("config.json", std::move(*config));
+  if (processor) parts->files.emplace_back(kProcessor, std::move(*processor));
   return ImageModel(std::move(parts));
+}
+
+void ImageModel::save_pretrained(const FilePath& path, const SaveOptions& options) const {
+  detail::StagedFiles staged;
+  detail::save_model(*parts_->model, parts_->files, "", path, options, staged);
 }
 
 Shape ImageModel::check_preprocess(const std::vector<ImageView>& images) const {
@@ -150,7 +159,9 @@ std::vector<std::vector<LabelScore>> ImageModel::classify(const std::vector<Imag
 }
 
 const std::vector<std::uint8_t>* detail::find_small_file(const ImageModel& model, const std::string& name) {
-  return name == "config.json" ? &model.parts_->config : nullptr;
+  for (const auto& [known, bytes] : model.parts_->files)
+    if (known == name) return &bytes;
+  return nullptr;
 }
 
 std::map<std::string, Shape> ImageModel::parameter_shapes() const { return parts_->model->parameter_shapes(); }

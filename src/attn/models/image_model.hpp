@@ -60,7 +60,7 @@ using ImageInputs = ImageTensors<4>;
 
 namespace detail {
 
-/// config.json; null for other names.
+/// config.json or preprocessor_config.json; null if there is none.
 const std::vector<std::uint8_t>* find_small_file(const ImageModel& model, const std::string& name);
 
 }  // namespace detail
@@ -90,6 +90,23 @@ class ImageModel {
   /// std::cout << name_of(model.task()) << ' ' << model.num_layers();  // image-classification 2
   /// @endcode
   static ImageModel load(const FilePath& folder, const ImageModelOptions& options = {});
+
+  /// Writes the model as a folder that load() and transformers read, all files or none. Files of these names are replaced.
+  ///
+  /// @param folder   a string or std::filesystem::path
+  /// @param options  float32, float16 or int8; default the type of the loaded model
+  /// @throws OUT_OF_RANGE with the tensor's name if a weight is outside the range of float16
+  /// @throws FORMAT with the tensor's name if NaN or infinity would become int8
+  /// @throws ARGUMENT if the folder cannot be written; after an error no file has changed
+  ///
+  /// @code
+  /// auto model = attn::ImageModel::load("testdata/vision/tiny-vit");
+  /// const auto folder = std::filesystem::temp_directory_path() / "attn-example-image-model";
+  /// model.save_pretrained(folder, {.weights = attn::FileWeights::int8});
+  /// std::cout << (attn::ImageModel::load(folder).weights() == attn::Weights::int8);  // 1
+  /// std::filesystem::remove_all(folder);
+  /// @endcode
+  void save_pretrained(const FilePath& folder, const SaveOptions& options = {}) const;
 
   /// Takes over a model, which must not be used afterwards.
   ImageModel(ImageModel&&) noexcept;

@@ -2,14 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <string>
+#include <system_error>
+#include <utility>
 #include <vector>
 
+#include "attn/io/files.hpp"
 #include "attn/io/float_formats.hpp"
 #include "attn/io/json_text.hpp"
 #include "attn/io/safetensors_layout.hpp"
 #include "attn/models/family.hpp"
+#include "attn/models/model_folder.hpp"
 
 // web/lib/src/model/export_model.ts is the counterpart.
 namespace attn::detail {
@@ -23,8 +28,10 @@ std::vector<float> values_of(const StateTensor& tensor) {
   return values;
 }
 
+/// Image models have no words.
 bool is_words(const EncoderModel& model, std::string_view name) {
-  return name.ends_with(text({model.config().family->names.word_embeddings, ".weight"}));
+  const std::string_view words = model.config().family->names.word_embeddings;
+  return !words.empty() && name.ends_with(text({words, ".weight"}));
 }
 
 template <class Number>
@@ -190,6 +197,28 @@ std::string config_as(std::span<const std::uint8_t> config, const EncoderModel& 
   std::string text;
   for (const std::string& member : members) text += (text.empty() ? "{\n  " : ",\n  ") + member;
   return text + "\n}\n";
+}
+
+void save_model(const EncoderModel& model, const SmallFiles& files, const std::string& base, const FilePath& path, const SaveOptions& options,
+                StagedFiles& staged) {
+  const FileWeights weights = options.weights.value_or(model.is_quantized() ? FileWeights::int8 : FileWeights::float32);
+  check_weights_as(model, weights);
+  const std::filesystem::path folder(path.text());
+  try {
+    for (const auto& [name, bytes] : files) {
+      std::ostream& to = staged.open(below(folder, name));
+      if (name == base + "config.json")
+        to << config_as(bytes, model, weights);
+      else
+        to.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    }
+    write_weights(model, weights, staged.open(below(folder, base + "model.safetensors")));
+    staged.commit();
+  } catch (const std::system_error& error) {
+    ErrorDetail more;
+    more.emplace("errno", static_cast<double>(error.code().value()));
+    fail(ErrorCode::argument, kWriterOp, "path", {"a folder whose files can be written"}, {"unwritable (", error.what(), ")"}, std::move(more));
+  }
 }
 
 }  // namespace attn::detail

@@ -146,26 +146,7 @@ void TextModel::save_pretrained(const FilePath& path, const SaveOptions& options
 
 void detail::save_pretrained(const TextModel& model, const FilePath& path, const SaveOptions& options, StagedFiles& files) {
   const TextModel::Parts& parts = *model.parts_;
-  const EncoderModel& encoder = model.encoder();
-  const FileWeights weights = options.weights.value_or(model.weights() == Weights::int8 ? FileWeights::int8 : FileWeights::float32);
-  check_weights_as(encoder, weights);
-  const std::filesystem::path folder(path.text());
-  try {
-    for (const auto& [name, bytes] : parts.files) {
-      std::ostream& to = files.open(detail::below(folder, name));
-      if (name == parts.base + "config.json")
-        to << config_as(bytes, encoder, weights);
-      else
-        to.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-    }
-    write_weights(encoder, weights, files.open(detail::below(folder, parts.base + "model.safetensors")));
-    files.commit();
-  } catch (const std::system_error& error) {
-    ErrorDetail more;
-    more.emplace("errno", static_cast<double>(error.code().value()));
-    fail(ErrorCode::argument, "save_pretrained", "path", {"a folder whose files can be written"}, {"unwritable (", error.what(), ")"},
-         std::move(more));
-  }
+  save_model(model.encoder(), parts.files, parts.base, path, options, files);
 }
 
 const std::vector<std::uint8_t>* detail::find_small_file(const TextModel& model, const std::string& name) {
