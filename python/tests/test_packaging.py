@@ -89,7 +89,7 @@ def test_a_local_build_has_no_addresses(monkeypatch: pytest.MonkeyPatch) -> None
     made = provider().dynamic_metadata({}, {"version": "1.2.3"})
     assert made["urls"] == {}
     assert "](" not in made["readme"]["text"]
-    assert "has a table" in made["readme"]["text"]
+    assert "has tables" in made["readme"]["text"]
 
 
 @pytest.mark.skipif(shutil.which("readelf") is None, reason="readelf is not there")

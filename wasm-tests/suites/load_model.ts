@@ -655,7 +655,7 @@ describe('loading models', () => {
     });
 
     it('a signal that is aborted while the server sends nothing, or slowly', async () => {
-      for (const how of ['hang', 'slow']) {
+      for (const how of ['hang', 'endless']) {
         const controller = new AbortController();
         setTimeout(() => controller.abort(), 100);
         const started = Date.now();
@@ -681,7 +681,7 @@ describe('loading models', () => {
     it('an instance that is disposed of while it loads', async () => {
       const own = await loadHere();
       const onProgress = ({ file }: Progress) => file === weights && own.dispose();
-      await assertRejects(own.loadModel(url(`model/slow/${name}`), { cache: 'none', onProgress: (p) => void onProgress(p) }), 'DISPOSED');
+      await assertRejects(own.loadModel(url(`model/endless/${name}`), { cache: 'none', onProgress: (p) => void onProgress(p) }), 'DISPOSED');
     });
 
     it('several loads at once', async () => {
@@ -804,7 +804,7 @@ describe('loading models', () => {
       });
 
       within('the next load also resumes after an abort', async () => {
-        const location = folder('slow');
+        const location = folder('endless');
         const controller = new AbortController();
         await refused(location, 'ABORTED', [], {
           signal: controller.signal,
@@ -1640,7 +1640,7 @@ describe('loading models', () => {
       await refusedThere(files, 'ARGUMENT', ['onProgress', 'mine'], { onProgress: mine });
       const controller = new AbortController();
       setTimeout(() => controller.abort(), 100);
-      await refusedThere(url(`model/slow/${name}`), 'ABORTED', [], { cache: 'none', signal: controller.signal });
+      await refusedThere(url(`model/endless/${name}`), 'ABORTED', [], { cache: 'none', signal: controller.signal });
       await refusedThere(files, 'ABORTED', [], { signal: AbortSignal.abort() });
       // An aborted load ends in the worker after the caller has been notified.
       if (host.threads === 1) {

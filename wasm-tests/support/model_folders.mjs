@@ -36,14 +36,14 @@ function cut(response, bytes, at, headers = {}, status = 200, stalls = false) {
   response.write(bytes.subarray(0, at), () => stalls || setTimeout(() => response.destroy(), 150 + at / 10000));
 }
 
-/** Never sends the last byte. */
-export async function trickle(response, bytes, headers) {
+/** Sends the first `end` bytes slowly; without the last one the download never ends. */
+export async function trickle(response, bytes, headers, end = bytes.length - 1) {
   response.writeHead(200, { 'content-length': bytes.length, ...headers });
-  const end = bytes.length - 1;
   for (let at = 0; at < end && !response.destroyed; at += 8192) {
     response.write(bytes.subarray(at, Math.min(at + 8192, end)));
     await sleep(20);
   }
+  if (end === bytes.length) response.end();
 }
 
 const instead = new Map([
@@ -73,9 +73,10 @@ const odd = {
     r.writeHead(200, { 'content-length': bytes.length });
     r.write(bytes.subarray(0, bytes.length >> 1));
   },
-  // Without an end, so that an abort comes in time however slow the machine is. Answers ranges at once.
-  slow: (q, r, bytes) => {
-    const headers = { etag: '"slow"', 'accept-ranges': 'bytes' };
+  slow: (_q, r, bytes) => trickle(r, bytes, {}, bytes.length),
+  // So that an abort comes in time however slow the machine is. Answers ranges at once.
+  endless: (q, r, bytes) => {
+    const headers = { etag: '"one"', 'accept-ranges': 'bytes' };
     const [, from] = /^bytes=(\d+)-$/.exec(q.headers.range ?? '') ?? [];
     if (from === undefined) return trickle(r, bytes, headers);
     const partial = { ...headers, 'content-range': `bytes ${from}-${bytes.length - 1}/${bytes.length}` };
