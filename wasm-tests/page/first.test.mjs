@@ -459,7 +459,12 @@ pageTest('notes about the text, switches and messages move nothing, and messages
       page.evaluate(() =>
         Array.from(document.querySelectorAll('.first-figure, .first-foot, #sentence'), (each) => each.getBoundingClientRect().top + scrollY),
       );
-    const before = await places();
+    // Fonts and the parts of the story may still arrive.
+    let before = [];
+    for (let now = await places(); now.join() !== before.join(); now = await places()) {
+      before = now;
+      await sleep(500);
+    }
     await page.fill('Sentence', 'She drank a cup \u{1F525} [MASK].', region);
     await page.until(({ text }) => /does not know 1 of these/.test(text('#first [role=note]')), 'the note');
     assert.deepEqual(await places(), before, `the note at ${width}`);

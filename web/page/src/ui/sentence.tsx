@@ -132,8 +132,9 @@ export function Sentence({ text, mask, pieces, room, wraps, onText, onWriting, o
     const written = (part: string) => fromField(part.replaceAll(/\s*\n\s*/g, ' '), isDeletion, mask);
     const before = field.value.slice(0, field.selectionStart);
     let now = written(field.value);
-    // Behind a blank that ends the text, the model would guess the full stop.
+    // Behind a blank that ends the text, the model would guess the full stop. A visitor may write another end in front of it.
     if (!isDeletion && now.endsWith(mask) && !text.endsWith(mask)) now += '.';
+    else if (!isDeletion && ['.', '!', '?'].some((end) => now.endsWith(`${mask}${end}.`))) now = now.slice(0, -1);
     onText(now);
     if (field.value === toField(now)) return;
     field.value = toField(now);
