@@ -3,7 +3,7 @@ import { useRef, useState } from 'preact/hooks';
 import type { FirstLook } from '../../state/first_look.ts';
 import { type Kind, Strip, largest } from '../../ui/strip.tsx';
 import { queryName } from './columns.tsx';
-import { percent, productsOf, scoreShown } from './drawing.tsx';
+import { numbersOf, percent, scoreShown } from './drawing.tsx';
 
 /** Pixels of a swipe. */
 const leastSwipe = 40;
@@ -17,8 +17,7 @@ export function Card({ now }: { now: FirstLook | undefined }) {
   const at = Math.min(chosen ?? Math.max(0, best), columns.length - 1);
   const { word, key, value, score, weight } = columns[at]!;
   const go = (by: number) => setChosen((at + by + columns.length) % columns.length);
-  const [products, product] = productsOf(now);
-  const [keys, values] = [largest(columns.map((each) => largest(each.key))), largest(columns.map((each) => largest(each.value)))];
+  const [products, product, keys, values] = numbersOf(now);
   const strip = (kind: Kind, numbers: Float32Array, most: number) => (
     <svg viewBox="0 0 160 16" preserveAspectRatio="none" aria-hidden="true">
       <Strip kind={kind} values={numbers} x={0} y={0} width={160} height={16} most={most} />

@@ -25,10 +25,11 @@ export const scoreText = (score: number): string => (score < -1e30 ? 'hidden' : 
 export const scoreShown = (score: number): string => scoreText(score).replace('-', '−');
 export const isLarge = (weight: number): boolean => weight >= 0.2;
 
-/** Query times key, number by number, for each column; and the largest of all. */
-export function productsOf({ columns, query }: FirstLook): readonly [products: readonly Float32Array[], largest: number] {
+/** Query times key, number by number, for each column; and the largest product, key and value of all columns. */
+export function numbersOf({ columns, query }: FirstLook) {
   const products = columns.map(({ key }) => key.map((number, d) => number * query[d]!));
-  return [products, largest(products.map(largest))];
+  const most = (rows: readonly Float32Array[]) => largest(rows.map(largest));
+  return [products, most(products), most(columns.map(({ key }) => key)), most(columns.map(({ value }) => value))] as const;
 }
 
 interface Props {
@@ -70,8 +71,7 @@ function Rows({ now, layout, isStacked, seen }: Omit<Props, 'wraps'>) {
   const { columns, query, place } = now;
   const { columnWidth, width } = layout;
   const strip = columnWidth - 12;
-  const [products, product] = productsOf(now);
-  const [key, value] = [largest(columns.map((each) => largest(each.key))), largest(columns.map((each) => largest(each.value)))];
+  const [products, product, key, value] = numbersOf(now);
   const left = (i: number) => layout.columns[i]! - strip / 2;
   const flow = (from: Point) => (isStacked ? dropTo(from, { x: 75, y: figureHeight + 4 }) : flowTo(from, { x: width + 58, y: sumAt + 10 }));
   return (
