@@ -145,6 +145,16 @@ pageTest('a sentence without a blank gets one at its end', async ({ page }) => {
   await page.click('button', 'add a blank at the end', region);
   await assertGuesses(page, await guesses('He drank a glass of [MASK].'));
   await page.lacks('button', 'add a blank at the end');
+  // The model has not read the last letters when the button is clicked.
+  await page.fill('Sentence', 'The boy kicked', region);
+  await page.shows('button', 'add a blank at the end', region);
+  await page.tool(({ find }) => {
+    const field = find('textbox', 'Sentence');
+    field.value = 'The boy kicked the';
+    field.dispatchEvent(new Event('input', { bubbles: true }));
+    find('button', 'add a blank at the end').click();
+  });
+  await assertGuesses(page, await guesses('The boy kicked the [MASK].'));
   await page.fill('Sentence', '', region);
   await page.until(({ text }) => text('#first [role=note]').startsWith('There is no text'), 'the note');
   assert.doesNotMatch(await page.evaluate(() => document.querySelector('#first').textContent), /“”/);

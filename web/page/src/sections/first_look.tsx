@@ -37,8 +37,16 @@ function heading(): string {
 /** For such a text a full stop is the likeliest guess. */
 const endsInBlank = (text: string, mask: string): boolean => text.trimEnd().endsWith(mask);
 
+/** Of the text as it is now: the model may still read an earlier one. */
+function changeText(changed: (text: string) => string): void {
+  const { text, pair } = view.value;
+  setText(changed(text), pair);
+}
+
+const addFullStop = (mask: string): void => changeText((text) => (endsInBlank(text, mask) ? `${text.trimEnd()}.` : text));
+
 /** At the end, before the full stop. */
-const withBlankAtEnd = (text: string, mask: string): string => `${text.replace(/[\s.]+$/u, '')} ${mask}.`;
+const addBlank = (mask: string): void => changeText((text) => (text.includes(mask) ? text : `${text.replace(/[\s.]+$/u, '')} ${mask}.`));
 
 /** A warning about the text takes the place of the sub-heading, so that nothing moves. */
 function About() {
@@ -49,7 +57,7 @@ function About() {
     return (
       <p class="first-about">
         The text ends with the blank, so the model expects a full stop there.{' '}
-        <button type="button" class="quiet in-text" onClick={() => setText(`${of.view.text.trimEnd()}.`, of.view.pair)}>
+        <button type="button" class="quiet in-text" onClick={() => addFullStop(mask)}>
           Add a full stop
         </button>
       </p>
@@ -60,11 +68,10 @@ function About() {
         {notes.length > 0 ? notes.join(' ') : 'This is the calculation, live in your browser. Change a word.'}
       </p>
     );
-  const { text, pair } = of.view;
   return (
     <p class="first-about">
       No blank: each word can ask. Write ___ for a word, or{' '}
-      <button type="button" class="quiet in-text" onClick={() => setText(withBlankAtEnd(text, mask), pair)}>
+      <button type="button" class="quiet in-text" onClick={() => addBlank(mask)}>
         add a blank at the end
       </button>
       .
