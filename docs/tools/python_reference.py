@@ -25,7 +25,7 @@ PAGES = {
     "results": (
         "Results",
         ["AttentionResult", "KeyValue", "EncoderResult", "MultiHeadAttentionGradients", "EncoderGradients", "Encoding"]
-        + ["TextModelOutput", "ImageInputs", "LabelScore", "Entity", "FilledMask", "Answer", "RankedDocument"]
+        + ["TextModelOutput", "ImageInputs", "ImageCrop", "LabelScore", "Entity", "FilledMask", "Answer", "RankedDocument"]
         + ["GeneratedText", "GeneratedToken", "NextToken", "ScoredText", "ScoredToken"]
         + ["LogitLens", "LogitLensPrediction", "LogitAttribution", "PatchResult", "HeadScores"]
         + ["Gradients", "Attribution", "Neighbor", "FineTuneProgress", "FineTuneResult"],

@@ -213,6 +213,29 @@ TEST_CASE("images without pixels and models without a part are refused", "[model
   refused(ErrorCode::memory, "embed", [&] { large.embed({{line.data(), 1, std::ssize(line), 1}}); });
 }
 
+TEST_CASE("crops are the part of the image that the model sees", "[models]") {
+  const ModelFolder folder("tiny-vit");
+  const auto crops_of = [&](const std::string& config, const Picture& photo) {
+    const ImageCrop crop = folder.with(config).preprocess({photo.view()}).crops.at(0);
+    return std::vector<double>{crop.left, crop.top, crop.width, crop.height};
+  };
+  // Resized to 16 x 32; the crop of 8 x 8 begins in row 4 and column 12.
+  const std::string shortest = R"({"image_processor_type": "BitImageProcessor", "size": {"shortest_edge": 16}, "crop_size": 8, "do_rescale": false,
+                                   "do_normalize": false})";
+  CHECK(crops_of(shortest, Picture(20, 40)) == std::vector<double>{15, 5, 10, 10});
+  CHECK(crops_of(R"({"size": 31})", Picture(20, 40)) == std::vector<double>{0, 0, 40, 20});
+  CHECK(crops_of(R"({"do_resize": false, "do_center_crop": true, "crop_size": 8})", Picture(4, 6)) == std::vector<double>{-1, -2, 8, 8});
+  const Picture one(4, 6), other(8, 16);
+  CHECK(folder.with(shortest).preprocess({one.view(), other.view()}).crops.at(1).left == 6);
+  // Only the crop is white. Bicubic weights reach two pixels of 1.25 beyond it.
+  Picture photo(20, 40, 0, 1);
+  for (std::int64_t row = 5; row < 15; ++row)
+    for (std::int64_t column = 15; column < 25; ++column) photo.pixels[static_cast<std::size_t>(40 * row + column)] = 255;
+  const auto pixels = folder.with(shortest).preprocess({photo.view()}).pixel_values;
+  for (std::size_t row = 0; row < 8; ++row)
+    for (std::size_t column = 0; column < 8; ++column) CHECK(pixels(0, 1, row, column) > 200);
+}
+
 TEST_CASE("a crop of a long image needs little memory", "[models]") {
   const ModelFolder folder("tiny-vit");
   const ImageModel model = folder.with(R"({"image_processor_type": "BitImageProcessor", "crop_size": 32, "do_normalize": false})");

@@ -164,6 +164,15 @@ class TextModelOutput(_Parts):
     """Intermediate results by layer and name; with trace."""
 
 
+class ImageCrop(NamedTuple):
+    """A rectangle in an image, in its pixels. The sides may be fractions."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class ImageInputs(_Parts):
     """Normalized images. As a mapping it has the array, so that model(**inputs) works."""
@@ -174,6 +183,8 @@ class ImageInputs(_Parts):
     """(B,3,height,width)."""
     grid: tuple[int, int]
     """Rows and columns of patches."""
+    crops: list[ImageCrop]
+    """The part of each image that the model sees; black where it reaches beyond the image."""
 
 
 class LabelScore(NamedTuple):

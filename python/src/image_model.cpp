@@ -86,7 +86,9 @@ Typed<"attn.ImageInputs"> preprocess(const Model& self, const Images& given) {
   constexpr const char* kOp = "preprocess";
   const GivenImages images(given, kOp);
   const auto inputs = self.read(kOp, [&](const ImageModel& model) { return model.preprocess(images.views()); });
-  return make_result("ImageInputs", to_python(inputs.pixel_values), nb::make_tuple(inputs.rows, inputs.columns));
+  nb::list crops;
+  for (const auto& [left, top, width, height] : inputs.crops) crops.append(make_result("ImageCrop", left, top, width, height));
+  return make_result("ImageInputs", to_python(inputs.pixel_values), nb::make_tuple(inputs.rows, inputs.columns), crops);
 }
 
 Typed<"attn.TextModelOutput"> forward(const Model& self, const Pixels& pixel_values, bool output_attentions, bool output_hidden_states,
@@ -167,9 +169,10 @@ missing and mis-shaped tensors, UnsupportedError for other models, OutOfMemoryEr
 
 images: an image, a list of images, or an array (B,height,width,channels) of uint8.
 
-Returns an ImageInputs: pixel_values (B,3,height,width), and the grid of patches. Raises ArgumentError for another thing than images, DtypeError for
-an array of other numbers, ShapeError for an image without pixels or images that become different sizes, FormatError for a checkpoint without
-preprocessor_config.json, UnsupportedError for a model of images without 3 channels, OutOfMemoryError if the results do not fit into memory.
+Returns an ImageInputs: pixel_values (B,3,height,width), the grid of patches, and the part of each image that was kept. Raises ArgumentError for
+another thing than images, DtypeError for an array of other numbers, ShapeError for an image without pixels or images that become different sizes,
+FormatError for a checkpoint without preprocessor_config.json, UnsupportedError for a model of images without 3 channels, OutOfMemoryError if the
+results do not fit into memory.
 
 >>> model = attn.ImageModel.load("testdata/vision/tiny-vit")
 >>> inputs = model.preprocess([np.zeros((40, 50, 3), np.uint8), np.zeros((9, 9), np.uint8)])

@@ -1,5 +1,6 @@
 """Image models, compared with transformers and Pillow."""
 
+import base64
 import copy
 import json
 import pickle
@@ -65,6 +66,16 @@ def test_images_are_preprocessed_as_by_transformers(tmp_path: Path) -> None:
     assert count >= 10
 
 
+def test_the_model_of_digits_reads_them() -> None:
+    model = attn.ImageModel.load(testdata / "models" / "digits")
+    drawn = json.loads((vision / "digits.json").read_text())
+    assert len(drawn) == 10
+    for case in drawn:
+        image = numpy.frombuffer(base64.b64decode(case["image"]), numpy.uint8).reshape(32, 32)
+        assert numpy.abs(model(model.preprocess(image)).logits[0] - case["logits"]).max() < 1e-4
+        assert model.classify(image, top_k=1)[0][0].label == str(case["digit"])
+
+
 def test_images_have_many_forms() -> None:
     model = load()
     image = picture(40, 50)
@@ -82,6 +93,16 @@ def test_images_have_many_forms() -> None:
         assert numpy.array_equal(model.embed(each)[0], model.embed(several)[i])
     assert model.embed([]).shape == (0, 32)
     assert model.classify([]) == []
+
+
+def test_crops_are_the_part_that_the_model_sees(tmp_path: Path) -> None:
+    shutil.copytree(vision / "tiny-vit", tmp_path, dirs_exist_ok=True)
+    config = {"image_processor_type": "BitImageProcessor", "size": {"shortest_edge": 16}, "crop_size": 8}
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps(config))
+    wide, tall = picture(20, 40), picture(40, 20)
+    inputs = attn.ImageModel.load(tmp_path).preprocess([wide, tall])
+    assert inputs.crops == [attn.ImageCrop(left=15, top=5, width=10, height=10), (5, 15, 10, 10)]
+    assert "crops" in repr(inputs)
 
 
 def test_images_of_pillow() -> None:

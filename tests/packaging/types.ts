@@ -143,6 +143,7 @@ export async function aModelInAWorker(): Promise<number> {
 export async function anImageModel(attn: Package.Attn, either: Package.Attn | Worker.Attn, image: ImageData): Promise<number> {
   using model: Package.ImageModel = await attn.loadModel<'image'>('model');
   const inputs: Package.ImageInputs = await model.preprocess([image, { data: new Uint8Array(3), dims: [1, 1, 3] }]);
+  const [{ left, width }]: Package.ImageCrop[] = inputs.crops;
   const { attentions, logits } = model.forward(inputs, { outputAttentions: true, outputLogits: false, trace: { layers: [0] } });
   // @ts-expect-error a text is no image
   await model.embed('a');

@@ -105,6 +105,33 @@ describe('image models, against transformers', () => {
   });
 });
 
+describe('the model of digits', () => {
+  it('reads drawn digits, with logits of PyTorch, also as int8 and from light ink on dark paper', async () => {
+    const attn = await loadHere();
+    const address = url('testdata/models/digits');
+    const model = await attn.loadModel<'image'>(address, { cache: 'none' });
+    const int8 = await attn.loadModel<'image'>(address, { cache: 'none', weights: 'int8' });
+    const cases = JSON.parse(new TextDecoder().decode(await bytes('testdata/vision/digits.json'))) as {
+      digit: number;
+      image: string;
+      logits: number[];
+    }[];
+    assert.lengthOf(cases, 10);
+    for (const { digit, image, logits } of cases) {
+      const data = Uint8Array.from(atob(image), (letter) => letter.charCodeAt(0));
+      const given = { data, dims: [32, 32, 1] as const };
+      const { pixelValues, grid } = await model.preprocess(given);
+      assert.deepEqual(grid, [8, 8]);
+      assertClose(model.forward({ pixelValues }).logits, { data: Float32Array.from(logits), dims: [1, 10] }, 1e-4, `digit ${digit}`);
+      const [[best]] = await int8.classify(given, { topK: 1 });
+      assert.equal(best.label, String(digit), 'int8');
+      const [[light]] = await model.classify({ ...given, data: data.map((each) => 255 - each) }, { topK: 1 });
+      assert.equal(light.label, String(digit), 'light on dark');
+    }
+    attn.dispose();
+  });
+});
+
 describe('image models, in use', () => {
   let attn: Attn;
   let model: ImageModel;
@@ -123,6 +150,17 @@ describe('image models, in use', () => {
     assertDims(model.stateDict().get('vit.embeddings.position_embeddings'), [1, 17, 32]);
   });
 
+  it('loads no files of tokenizers, but for those that are asked for before config.json is there', async () => {
+    const asked: string[] = [];
+    const own = (address: RequestInfo | URL, init?: RequestInit) => {
+      asked.push(String(address).replace(/^.*[/]/, ''));
+      return fetch(address as string, init);
+    };
+    (await loadImages(attn, 'tiny-vit', { fetch: own })).dispose();
+    const needed = ['config.json', 'model.safetensors', 'preprocessor_config.json'];
+    assert.sameMembers(asked, [...needed, 'modules.json', 'tokenizer.json', 'tokenizer_config.json']);
+  });
+
   it('the other images of a call change no bit', async () => {
     const images = [picture(50, 40), picture(20, 31, 3)];
     const { pixelValues, grid } = await model.preprocess(images);
@@ -138,6 +176,30 @@ describe('image models, in use', () => {
       assertSameBits(model.forward({ pixelValues: alone }).logits, slice(together.logits!, 0, i, i + 1));
       assertSameBits(await model.embed(images[i]), slice(vectors, 0, i, i + 1));
     }
+  });
+
+  it('crops are the part of each image that the model sees', async () => {
+    const read = async (name: string) => bytes(`testdata/vision/tiny-vit/${name}`);
+    const files = { 'config.json': await read('config.json'), 'model.safetensors': await read('model.safetensors') };
+    const withProcessor = (processor: object) => attn.loadModel<'image'>({ ...files, 'preprocessor_config.json': JSON.stringify(processor) });
+    const cropped = await withProcessor({
+      image_processor_type: 'BitImageProcessor',
+      size: { shortest_edge: 16 },
+      crop_size: 8,
+      do_normalize: false,
+    });
+    // Resized to 16 x 32; the crop of 8 x 8 begins in row 4 and column 12. Only it is white.
+    const isInside = (i: number) => i % 40 >= 15 && i % 40 < 25 && i >= 5 * 40 && i < 15 * 40;
+    const photo = { data: new Uint8Array(20 * 40).map((_, i) => (isInside(i) ? 255 : 0)), dims: [20, 40, 1] as const };
+    const { pixelValues, crops } = await cropped.preprocess([photo, picture(20, 40)]);
+    assert.deepEqual(crops, [
+      { left: 15, top: 5, width: 10, height: 10 },
+      { left: 5, top: 15, width: 10, height: 10 },
+    ]);
+    assert.isAbove(Math.min(...pixelValues.data.subarray(0, 3 * 64)), 0.8);
+    const padded = await withProcessor({ do_resize: false, do_center_crop: true, crop_size: 8 });
+    assert.deepEqual((await padded.preprocess(picture(6, 4))).crops, [{ left: -1, top: -2, width: 8, height: 8 }]);
+    assert.deepEqual((await model.preprocess(picture(50, 40))).crops, [{ left: 0, top: 0, width: 50, height: 40 }]);
   });
 
   it('removes heads, patches values and traces layers', async () => {
@@ -168,6 +230,7 @@ describe('image models, in use', () => {
     assert.deepEqual(await there.labels, model.labels);
     const [inputs, expected] = [await there.preprocess([image]), await model.preprocess([image])];
     assert.deepEqual(inputs.grid, expected.grid);
+    assert.deepEqual(inputs.crops, expected.crops);
     assertSameBits(inputs.pixelValues, expected.pixelValues);
     assertSameBits((await there.forward(inputs)).logits, model.forward(expected).logits);
     assertSameBits(await there.embed(image, { normalize: true }), await model.embed(image, { normalize: true }));

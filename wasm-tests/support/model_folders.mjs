@@ -12,7 +12,7 @@ import { readSafetensorsHeader } from '../../web/lib/dist/node.js';
 const weights = 'model.safetensors';
 
 export const absentFile =
-  /^error: Failed to load resource: .* status of 404 .*\/(modules|tokenizer_config|special_tokens_map|added_tokens|sentence_bert_config|config_sentence_transformers)\.json\)$/;
+  /^error: Failed to load resource: .* status of 404 .*\/(modules|tokenizer|tokenizer_config|special_tokens_map|added_tokens|sentence_bert_config|config_sentence_transformers)\.json\)$/;
 
 function enlarged(file, letters) {
   const { tensors, dataStart } = readSafetensorsHeader(file);

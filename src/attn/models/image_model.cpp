@@ -94,6 +94,12 @@ void ImageModel::preprocess(const std::vector<ImageView>& images, float* pixel_v
   }
 }
 
+std::vector<ImageCrop> ImageModel::crops(const std::vector<ImageView>& images) const {
+  std::vector<ImageCrop> all;
+  for (const ImageView& image : images) all.push_back(parts_->processor->crop(image));
+  return all;
+}
+
 std::pair<std::int64_t, std::int64_t> ImageModel::grid(const Shape& shape) const {
   const detail::ImageConfig& image = parts_->model->config().image;
   return {shape[2] / image.patch_height, shape[3] / image.patch_width};

@@ -55,6 +55,7 @@ template <std::size_t N>
 struct ImageTensors {
   TensorOf<N> pixel_values;            ///< (B,3,height,width), normalized
   std::int64_t rows = 0, columns = 0;  ///< of patches
+  std::vector<ImageCrop> crops;        ///< the part of each image that the model sees; black where it reaches beyond the image
 };
 using ImageInputs = ImageTensors<4>;
 
@@ -116,7 +117,7 @@ class ImageModel {
   /// Resizes, crops and normalizes images as preprocessor_config.json specifies, like transformers' image processors with PIL's filters.
   ///
   /// @param images  at least one; without a resize or crop to fixed sides all of one size
-  /// @return pixel_values (B,3,height,width), and the grid of patches
+  /// @return pixel_values (B,3,height,width), the grid of patches, and the part of each image that was kept
   /// @throws ARGUMENT if there is no image, or one is a null pointer
   /// @throws SHAPE if an image has no pixels or other channels, or the results would have different sizes
   /// @throws FORMAT for a checkpoint without preprocessor_config.json
@@ -132,7 +133,7 @@ class ImageModel {
   template <std::size_t N = 4>
   ImageTensors<N> preprocess(const std::vector<ImageView>& images) const {
     const Shape shape = check_preprocess(images);
-    ImageTensors<N> inputs{detail::empty<N>(shape), 0, 0};
+    ImageTensors<N> inputs{detail::empty<N>(shape), 0, 0, crops(images)};
     std::tie(inputs.rows, inputs.columns) = grid(shape);
     preprocess(images, inputs.pixel_values.data());
     return inputs;
@@ -265,6 +266,7 @@ class ImageModel {
   /// Returns (B,3,height,width).
   Shape check_preprocess(const std::vector<ImageView>& images) const;
   void preprocess(const std::vector<ImageView>& images, float* pixel_values) const;
+  std::vector<ImageCrop> crops(const std::vector<ImageView>& images) const;
   /// Rows and columns of patches in pixel values of this shape.
   std::pair<std::int64_t, std::int64_t> grid(const Shape& shape) const;
   detail::TextForward forward_of(const TensorView& pixel_values, const ImageForwardOptions& options) const;

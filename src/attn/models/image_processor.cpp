@@ -225,6 +225,16 @@ Shape ImageProcessor::check(std::string_view op, const ImageView& image, std::in
   return {3, crop.height, crop.width};
 }
 
+ImageCrop ImageProcessor::crop(const ImageView& image) const {
+  const FloatEnvironment environment;
+  const auto [height, width] = resized(image);
+  const Size kept_size = cropped(image);
+  const double down = static_cast<double>(image.height) / static_cast<double>(height);
+  const double across = static_cast<double>(image.width) / static_cast<double>(width);
+  return {static_cast<double>(crop_begin(width, kept_size.width)) * across, static_cast<double>(crop_begin(height, kept_size.height)) * down,
+          static_cast<double>(kept_size.width) * across, static_cast<double>(kept_size.height) * down};
+}
+
 void ImageProcessor::run(const ImageView& image, float* pixel_values) const {
   const FloatEnvironment environment;
   const auto [height, width] = resized(image);

@@ -18,6 +18,8 @@ class ImageProcessor {
 
   /// (3,height,width), for an image of this size. Throws MEMORY if a call with so many results would exceed the memory limit.
   Shape check(std::string_view op, const ImageView& image, std::int64_t results = 1) const;
+  /// The part of the image that the result shows.
+  ImageCrop crop(const ImageView& image) const;
   /// An image smaller than the crop gets a black border.
   void run(const ImageView& image, float* pixel_values) const;
 

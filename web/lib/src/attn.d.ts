@@ -42,7 +42,7 @@ import type {
   TraceName,
 } from './types.js';
 
-export type { Image, ImageClassifyOptions, ImageEmbedOptions, ImageInputs } from './images.js';
+export type { Image, ImageClassifyOptions, ImageCrop, ImageEmbedOptions, ImageInputs } from './images.js';
 export type {
   BackwardResult,
   FineTuneExample,
@@ -1668,7 +1668,7 @@ export interface ImageModel {
    *
    * @param images one image or an Array of images
    * @param options `signal` rejects with `ABORTED`
-   * @returns pixel values (B,3,height,width) and the grid of patches
+   * @returns pixel values (B,3,height,width), the grid of patches, and the part of each image that was kept
    * @throws {AttnError} `SHAPE` if an image has no pixels, or its data another number of bytes
    * @throws {AttnError} `FORMAT` if the folder has no preprocessor_config.json
    * @throws {AttnError} `ENVIRONMENT` for a Blob or an ImageBitmap if the host cannot decode it, as in Node

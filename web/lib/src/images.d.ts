@@ -18,12 +18,25 @@ export type Image =
   | { readonly data: Uint8Array | Uint8ClampedArray; readonly width: number; readonly height: number }
   | { readonly data: Uint8Array | Uint8ClampedArray; readonly dims: readonly [height: number, width: number, channels: number] };
 
+/** A rectangle in an image, in its pixels. The sides may be fractions. */
+export interface ImageCrop {
+  left: number;
+  top: number;
+  width: number;
+  height: number;
+}
+
 /** Result of {@link ImageModel.preprocess}, and input of {@link ImageModel.forward}. */
 export interface ImageInputs {
   /** (B,3,height,width), normalized. */
   pixelValues: Tensor;
   /** Rows and columns of patches. */
   grid: [rows: number, columns: number];
+  /**
+   * The part of each image that the model sees, in pixels of that image. If it reaches beyond the image, the model sees
+   * black there.
+   */
+  crops: ImageCrop[];
 }
 
 /** Options of {@link ImageModel.embed}. */

@@ -57,6 +57,7 @@ export type {
   GenerateOptions,
   Image,
   ImageClassifyOptions,
+  ImageCrop,
   ImageEmbedOptions,
   ImageForwardOptions,
   ImageInputs,

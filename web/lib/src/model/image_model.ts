@@ -1,5 +1,5 @@
 /** Image models. Loaded with the first one. */
-import type { Attn, ImageInputs, ImageModel as Contract, Tensor, TextModelOutput } from '../attn.js';
+import type { Attn, ImageCrop, ImageInputs, ImageModel as Contract, Tensor, TextModelOutput } from '../attn.js';
 import { isPlainObject } from '../args/arrays.js';
 import { allocate, AttnError, describe, fail, reading, reason } from '../args/error.js';
 import { type GivenImage, type Pixels, readImageOptions, readImages } from '../args/images.js';
@@ -11,7 +11,7 @@ import { aborted } from '../platform/abort.js';
 import { disposeSymbol } from '../platform/dispose.js';
 import { yieldEvery30ms } from '../platform/event_loop.js';
 import { instanceKey } from '../platform/instance.js';
-import { type ImageProcessor, preprocess } from './image_processor.js';
+import { type ImageProcessor, preprocess, type Preprocessed } from './image_processor.js';
 import { imageHandles, type ModelFacts, signatureOf } from './model_state.js';
 
 interface State {
@@ -93,8 +93,10 @@ export class ImageModel implements Contract {
     const { signal } = readImageOptions(op, options);
     let first: Tensor | undefined;
     let data = new Float32Array();
-    await this.#each(op, list, signal, undefined, (pixels, i) => {
+    const crops: ImageCrop[] = [];
+    await this.#each(op, list, signal, undefined, ({ pixelValues: pixels, crop }, i) => {
       first ??= pixels;
+      crops.push(crop);
       const { dims } = first;
       if (dims.join() !== pixels.dims.join())
         fail(
@@ -114,6 +116,7 @@ export class ImageModel implements Contract {
     return {
       pixelValues: { data, dims: [list.length, channels, height, width] },
       grid: [Math.floor(height / rows!), Math.floor(width / columns!)],
+      crops,
     };
   }
 
@@ -133,8 +136,8 @@ export class ImageModel implements Contract {
     const list = readImages(op, images);
     const { plain, signal, onProgress } = readImageOptions(op, options);
     let all = new Float32Array();
-    await this.#each(op, list, signal, onProgress, (pixels, i) => {
-      const { data } = ask(this, op, 'imageEmbed', pixels, plain) as Tensor;
+    await this.#each(op, list, signal, onProgress, ({ pixelValues }, i) => {
+      const { data } = ask(this, op, 'imageEmbed', pixelValues, plain) as Tensor;
       if (i === 0) all = allocate(op, 4 * list.length * data.length, () => new Float32Array(list.length * data.length));
       all.set(data, i * data.length);
     });
@@ -152,8 +155,8 @@ export class ImageModel implements Contract {
     if (task !== 'image-classification')
       fail('UNSUPPORTED', op, 'the checkpoint', 'is one without a head', 'one with a head for image-classification');
     const results: { label: string; score: number }[][] = [];
-    await this.#each(op, list, signal, onProgress, (pixels) => {
-      const { data } = ask(this, op, 'imageClassify', pixels) as Tensor;
+    await this.#each(op, list, signal, onProgress, ({ pixelValues }) => {
+      const { data } = ask(this, op, 'imageClassify', pixelValues) as Tensor;
       const scored = labels!.map((label, c) => ({ label, score: data[c]! }));
       results.push(scored.sort((a, b) => b.score - a.score).slice(0, plain.topK));
     });
@@ -166,7 +169,7 @@ export class ImageModel implements Contract {
     list: readonly GivenImage[],
     signal: AbortSignal | undefined,
     onProgress: ((p: { done: number; total: number }) => void) | undefined,
-    use: (pixels: Tensor, index: number) => void,
+    use: (image: Preprocessed, index: number) => void,
   ): Promise<void> {
     const { config, processor } = stateOf(op, this);
     if ((config['num_channels'] ?? 3) !== 3)

@@ -1,5 +1,5 @@
 /** Resizes, crops and normalizes images as preprocessor_config.json specifies and transformers' image processors do. */
-import type { Tensor } from '../attn.js';
+import type { ImageCrop, Tensor } from '../attn.js';
 import { isPlainObject } from '../args/arrays.js';
 import { allocate, describe, fail } from '../args/error.js';
 import type { Pixels } from '../args/images.js';
@@ -184,8 +184,17 @@ function resize(op: string, filter: Filter, { data, dims }: Pixels, [height, wid
   return result;
 }
 
-/** Returns pixel values (1,3,height,width). An image smaller than the crop gets a black border. */
-export function preprocess(op: string, { size, filter, crop, values }: ImageProcessor, image: Pixels): Tensor {
+/** Pixel values (1,3,height,width), and the part of the image that they show. */
+export interface Preprocessed {
+  readonly pixelValues: Tensor;
+  readonly crop: ImageCrop;
+}
+
+/** Where the crop of `to` places begins in `from`; negative if it is larger. */
+const cropBegin = (from: number, to: number) => (from >= to ? Math.trunc((from - to) / 2) : -Math.trunc((to - from + 1) / 2));
+
+/** An image smaller than the crop gets a black border. */
+export function preprocess(op: string, { size, filter, crop, values }: ImageProcessor, image: Pixels): Preprocessed {
   const [rows, columns] = image.dims;
   let resized: Size = [rows, columns];
   if (typeof size === 'number') resized = columns <= rows ? [Math.trunc((size * rows) / columns), size] : [size, Math.trunc((size * columns) / rows)];
@@ -193,13 +202,16 @@ export function preprocess(op: string, { size, filter, crop, values }: ImageProc
   const bytes = resize(op, filter, image, resized);
   const [height, width] = crop ?? resized;
   const data = allocate(op, 12 * height * width, () => new Float32Array(3 * height * width));
-  const begin = (from: number, to: number) => (from >= to ? Math.trunc((from - to) / 2) : -Math.trunc((to - from + 1) / 2));
-  const [top, left] = [begin(resized[0], height), begin(resized[1], width)];
+  const [top, left] = [cropBegin(resized[0], height), cropBegin(resized[1], width)];
   values.forEach((levels, c) => {
     const plane = data.subarray(c * height * width, (c + 1) * height * width).fill(levels[0]!);
     for (let row = Math.max(-top, 0); row < height && row + top < resized[0]; ++row)
       for (let column = Math.max(-left, 0); column < width && column + left < resized[1]; ++column)
         plane[row * width + column] = levels[bytes[3 * ((row + top) * resized[1] + column + left) + c]!]!;
   });
-  return { data, dims: [1, 3, height, width] };
+  const [down, across] = [rows / resized[0], columns / resized[1]];
+  return {
+    pixelValues: { data, dims: [1, 3, height, width] },
+    crop: { left: left * across, top: top * down, width: width * across, height: height * down },
+  };
 }

@@ -38,6 +38,9 @@ const partOf = (loaded: number, size: number | undefined, half: number) =>
 /** Errors in the contents of files. After others the downloaded bytes are still good. */
 const badFiles: readonly unknown[] = ['FORMAT', 'MISMATCH', 'UNSUPPORTED', 'CONFIG'];
 
+/** A promise: another file tells. */
+type Needed = boolean | Promise<boolean>;
+
 type Small = Map<FileName, Uint8Array<ArrayBuffer>>;
 
 class Loading {
@@ -134,7 +137,7 @@ class Loading {
   }
 
   /** An empty file is an error, a missing optional file is not. */
-  async #small(folder: Folder, files: Small, name: FileName, isNeeded: boolean): Promise<Uint8Array<ArrayBuffer> | undefined> {
+  async #small(folder: Folder, files: Small, name: FileName, isNeeded: Needed): Promise<Uint8Array<ArrayBuffer> | undefined> {
     const bytes = await this.#bytes(folder, name, isNeeded);
     if (bytes) files.set(name, bytes);
     return bytes;
@@ -148,7 +151,7 @@ class Loading {
     throw new AttnError('FORMAT', `${op}: there is no ${folder.nameOf(name)}, which modules.json names`, { op, file: name }, { cause: error });
   }
 
-  async #bytes(folder: Folder, name: FileName, isNeeded: boolean): Promise<Uint8Array<ArrayBuffer> | undefined> {
+  async #bytes(folder: Folder, name: FileName, isNeeded: Needed): Promise<Uint8Array<ArrayBuffer> | undefined> {
     const file = await this.#open(folder, name);
     if (!file) return this.#absent(folder, name, isNeeded);
     const limit = most(name);
@@ -169,14 +172,14 @@ class Loading {
       });
     } catch (error) {
       // Single-page servers answer every unknown name with their page.
-      if (html && !isNeeded && file.phase === 'download' && (error as AttnError).code === 'FORMAT') return this.#absent(folder, name, false);
+      if (html && file.phase === 'download' && (error as AttnError).code === 'FORMAT' && !(await isNeeded)) return this.#absent(folder, name, false);
       throw error;
     }
-    if (html && !isNeeded && file.phase === 'download') return this.#absent(folder, name, false);
+    if (html && file.phase === 'download' && !(await isNeeded)) return this.#absent(folder, name, false);
     if (size === 0)
       throw new AttnError(
         'FORMAT',
-        `${op}: ${file.name} is empty, expected ${isNeeded ? 'a file with contents' : 'a file with contents, or no file'}`,
+        `${op}: ${file.name} is empty, expected ${(await isNeeded) ? 'a file with contents' : 'a file with contents, or no file'}`,
         {
           op,
           file: name,
@@ -202,8 +205,8 @@ class Loading {
     return this.#wait(async () => (await this.#context.lazyTasks()).missing(folder, name));
   }
 
-  async #absent(folder: Folder, name: FileName, isNeeded: boolean): Promise<undefined> {
-    if (isNeeded) throw await this.#missing(folder, name);
+  async #absent(folder: Folder, name: FileName, isNeeded: Needed): Promise<undefined> {
+    if (await isNeeded) throw await this.#missing(folder, name);
     if (this.#options.sha256.has(name))
       throw new AttnError('FORMAT', `${op}: ${folder.nameOf(name)} is missing, expected a file with the given sha256`, { op, file: name });
     return undefined;
@@ -253,15 +256,14 @@ class Loading {
     const of = (own: string, name: string) => this.#named(folder, files, own + name);
     const pooling = folders.get('Pooling')?.at(-1);
     const first = this.#small(folder, files, `${base}config.json`, true);
-    const second = this.#small(folder, files, `${base}tokenizer.json`, true).catch(async (error: unknown) => {
-      // If the whole folder is missing, the error names config.json.
-      if (isImageModel((await first)!)) return undefined;
-      throw error;
-    });
+    const hasTokenizer = first.then((config) => !isImageModel(config!));
+    // Only a missing file asks for it.
+    hasTokenizer.catch(() => {});
+    const second = this.#small(folder, files, `${base}tokenizer.json`, hasTokenizer);
     const tokenizerConfigFile = this.#small(folder, files, `${base}tokenizer_config.json`, false);
     // transformers ignores these files if there is an added_tokens_decoder.
     const isNew = tokenizerConfigFile.then((config) => config !== undefined && decodeUtf8(config).includes('"added_tokens_decoder"'));
-    const old = async (name: string) => ((await isNew) ? undefined : this.#small(folder, files, base + name, false));
+    const old = async (name: string) => ((await isNew) || !(await hasTokenizer) ? undefined : this.#small(folder, files, base + name, false));
     // Other models do not generate.
     const ofLanguageModel = async (name: string) =>
       /ForCausalLM"|LMHeadModel"/.test(decodeUtf8((await first)!)) ? this.#small(folder, files, base + name, false) : undefined;
