@@ -19,7 +19,20 @@ const inPages = [
 const inTestedPages = [
   ...inPages,
   ...['innerWidth', 'innerHeight', 'scrollY', 'getComputedStyle', 'requestAnimationFrame', 'crossOriginIsolated', 'PerformanceObserver'],
-  ...['Event', 'ErrorEvent', 'KeyboardEvent', 'MouseEvent', 'PointerEvent', 'WheelEvent', 'Touch', 'TouchEvent', 'DragEvent', 'DataTransfer'],
+  ...[
+    'Event',
+    'ErrorEvent',
+    'KeyboardEvent',
+    'MouseEvent',
+    'PointerEvent',
+    'WheelEvent',
+    'Touch',
+    'TouchEvent',
+    'DragEvent',
+    'DataTransfer',
+    'ImageData',
+    'createImageBitmap',
+  ],
   ...[
     'File',
     'HTMLAnchorElement',

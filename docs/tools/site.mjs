@@ -40,7 +40,7 @@ relocate(out);
 const dist = join(repository, 'web/lib/dist');
 mkdirSync(join(out, 'attn'));
 for (const name of readdirSync(dist)) if (/\.(m?js|wasm)$/.test(name) && !/node|cli/.test(name)) cpSync(join(dist, name), join(out, 'attn', name));
-for (const name of ['sentiment', 'entities', 'masks'])
+for (const name of ['sentiment', 'entities', 'masks', 'digits'])
   cpSync(join(repository, 'testdata/models', name), join(out, 'models', name), { recursive: true });
 cpSync(join(repository, 'web/page/public/favicon.svg'), join(out, 'favicon.svg'));
 // As .txt, because static hosts offer unknown endings as downloads.

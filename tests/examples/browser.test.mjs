@@ -77,11 +77,188 @@ async function useSearch(driver, status) {
   assert.equal(await driver.evaluate(() => document.activeElement.id), 'e1047');
 }
 
+/** Runs in the page: what <attention-image> shows, and its pixels. */
+async function otherImages() {
+  const { defineAttentionImage, figureToPng, imageFigure } = await import('../../web/lib/dist/element.js');
+  const frame = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+  const found = {};
+  defineAttentionImage('late-image');
+  const parts = (element) => ['canvas', 'p', 'i', 'div'].map((name) => element.shadowRoot.querySelector(name));
+  const shown = async (properties, isThere = (text) => text !== '') => {
+    const element = Object.assign(document.createElement('late-image'), properties);
+    document.querySelector('main').append(element);
+    for (let i = 0; i < 100; ++i) {
+      await frame();
+      const [canvas, reading] = parts(element);
+      if (canvas.hasAttribute('aria-label') || isThere(reading.textContent)) break;
+    }
+    return element;
+  };
+  const failure = async (properties) => {
+    const element = await shown(properties);
+    const [, reading, , box] = parts(element);
+    const text = reading.textContent;
+    const isHidden = box.hidden;
+    element.remove();
+    return `${text}${isHidden ? '' : ', but a picture'}`;
+  };
+
+  // A picture of 40 x 20 pixels, red but for a blue square; only the crop is shown.
+  const image = new ImageData(40, 20);
+  for (let i = 0; i < 800; ++i) image.data.set(i % 40 >= 15 && i % 40 < 25 && i >= 200 && i < 600 ? [0, 0, 255, 255] : [255, 0, 0, 255], 4 * i);
+  const crop = { left: 15, top: 5, width: 10, height: 10 };
+  const levels = [0, 0.5, 1, 0.25];
+  const figure = imageFigure({ image, crop, grid: [2, 2], weights: levels, width: 232, opacity: 0 });
+  const canvas = document.createElement('canvas');
+  const bitmap = await createImageBitmap(await figureToPng(figure, 1));
+  [canvas.width, canvas.height] = [bitmap.width, bitmap.height];
+  const context = canvas.getContext('2d', { willReadFrequently: true });
+  context.drawImage(bitmap, 0, 0);
+  const pixel = (row, column) => {
+    const { left, top, width, height } = figure.patches;
+    return [...context.getImageData(left + (column + 0.5) * width, top + (row + 0.5) * height, 1, 1).data];
+  };
+  // Grey of blue.
+  found.crop = [pixel(0, 0), pixel(1, 1)].every(([r, g, b]) => r === g && g === b && Math.abs(r - 29) <= 1);
+  found.outside = imageFigure({ image, crop: { left: -10, top: 0, width: 20, height: 20 }, grid: [1, 2], weights: [0, 1] }).parts.some(
+    ({ kind, image: drawn }) => {
+      if (kind !== 'picture') return false;
+      const at = (x) => drawn.getContext('2d').getImageData(x * drawn.width, drawn.height / 2, 1, 1).data[0];
+      return at(0.25) === 0 && Math.abs(at(0.9) - 76) <= 1;
+    },
+  );
+  context.drawImage(
+    await createImageBitmap(await figureToPng(imageFigure({ image, crop, grid: [2, 2], weights: levels, width: 232, opacity: 1 }), 1)),
+    0,
+    0,
+  );
+  found.colours = [pixel(0, 0), pixel(1, 0)].map(([r, g, b]) => [r, g, b].map((each) => Math.round(each / 4)).join());
+
+  // Tokens: [CLS] and four patches; two heads.
+  const heads = Float32Array.from({ length: 50 }, (_, i) => (i < 25 ? i / 100 : 0));
+  const element = await shown({ image, grid: [2, 2], weights: { data: heads, dims: [1, 2, 5, 5] } });
+  const [drawn, reading] = parts(element);
+  const cells = [];
+  element.addEventListener('attention-cell', ({ detail }) => cells.push(detail));
+  const press = (key) => drawn.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }));
+  const read = async (key) => {
+    press(key);
+    await frame();
+    await frame();
+    return reading.textContent;
+  };
+  found.label = drawn.getAttribute('aria-label');
+  found.mean = await read('ArrowDown');
+  element.head = 0;
+  await frame();
+  await frame();
+  found.head = await read('ArrowRight');
+  found.query = await read('Enter');
+  found.queryIndex = element.query;
+  found.others = await read('ArrowDown');
+  found.cls = await read('Escape');
+  found.again = [await read(' '), await read(' ')];
+  found.cells = cells;
+  found.svg = /<image [^>]*href="data:image\/png/.test(element.toSvg());
+  found.png = (await element.toPng()).type;
+  element.remove();
+
+  const blob = await new Promise((resolve) => canvas.toBlob(resolve));
+  const decoded = await shown({ image: blob, grid: [1, 1], weights: [[1]] }, () => false);
+  found.blob = parts(decoded)[0].hasAttribute('aria-label');
+  decoded.remove();
+  const loaded = document.createElement('late-image');
+  for (const [name, value] of Object.entries({ src: canvas.toDataURL(), grid: '[1, 2]', weights: '[[0.1, 0.2]]', caption: 'By attributes' }))
+    loaded.setAttribute(name, value);
+  document.querySelector('main').append(loaded);
+  for (let i = 0; i < 100 && !parts(loaded)[0].hasAttribute('aria-label'); ++i) await frame();
+  found.attributes = parts(loaded)[0].getAttribute('aria-label');
+  loaded.remove();
+
+  const good = { image, grid: [2, 2], weights: [levels.slice(0, 2), levels.slice(2)] };
+  found.failures = [
+    await failure({ ...good, weights: [[1, 2, 3]] }),
+    await failure({ ...good, weights: { data: heads, dims: [2, 1, 5, 5] } }),
+    await failure({ ...good, weights: { data: heads, dims: [2, 5, 5] }, head: 2 }),
+    await failure({ ...good, weights: { data: heads, dims: [2, 5, 5] }, query: 5 }),
+    await failure({ ...good, weights: [[1], [2, 3]] }),
+    await failure({ ...good, image: { data: new Uint8Array(5), width: 2, height: 2 } }),
+    await failure({ ...good, image: new Blob(['no image']) }),
+    await failure({ ...good, image: undefined, src: 'data:image/png;base64,AAAA' }),
+  ];
+  return found;
+}
+
+async function useDigits(driver, status) {
+  await status(/^7, \d\d % sure, in \d+\.\d ms$/, 'the first digit');
+  const stroke = (points) =>
+    driver.evaluate((list) => {
+      const paper = document.querySelector('#paper');
+      const { left, top } = paper.getBoundingClientRect();
+      list.forEach(([x, y], i) => {
+        const type = i === 0 ? 'pointerdown' : i === list.length - 1 ? 'pointerup' : 'pointermove';
+        paper.setPointerCapture = () => {};
+        paper.dispatchEvent(new PointerEvent(type, { clientX: left + x, clientY: top + y, bubbles: true, pointerId: 1 }));
+      });
+    }, points);
+  await driver.evaluate(() => document.querySelector('#clear').click());
+  const circle = Array.from({ length: 40 }, (_, i) => [160 + 60 * Math.cos(i / 6), 160 + 90 * Math.sin(i / 6)]);
+  await stroke(circle);
+  await status(/^0, \d\d % sure/, 'a circle');
+  await driver.evaluate(() => {
+    const head = document.querySelector('#head');
+    head.value = '2';
+    head.dispatchEvent(new Event('change'));
+  });
+  const label = () => driver.evaluate(() => document.querySelector('attention-image').shadowRoot.querySelector('canvas').getAttribute('aria-label'));
+  let named;
+  for (let i = 0; i < 400 && !/head 3/.test(named); ++i) {
+    await sleep(25);
+    named = await label();
+  }
+  assert.match(named, /^Layer \d, head 3: \d rows and \d columns of patches\. Arrow keys read single weights, Enter/);
+  const found = await driver.evaluate(otherImages);
+  assert.deepEqual(found, {
+    crop: true,
+    outside: true,
+    colours: ['17,0,21', '63,58,9'],
+    label:
+      'Attention over an image: 2 rows and 2 columns of patches. Arrow keys read single weights, Enter shows those of a patch, Escape those of [CLS].',
+    mean: '[CLS] → row 1, column 1: 0.0050',
+    head: '[CLS] → row 1, column 2: 0.0200',
+    query: 'row 1, column 2 → row 1, column 2: 0.1200',
+    queryIndex: 2,
+    others: 'row 1, column 2 → row 2, column 2: 0.1400',
+    cls: '[CLS] → row 2, column 2: 0.0400',
+    again: ['row 2, column 2 → row 2, column 2: 0.2400', '[CLS] → row 2, column 2: 0.0400'],
+    cells: [
+      { row: 0, column: 0, weight: Math.fround(0.005) },
+      { row: 0, column: 1, weight: Math.fround(0.02) },
+      { row: 1, column: 1, weight: Math.fround(0.14) },
+    ],
+    svg: true,
+    png: 'image/png',
+    blob: true,
+    attributes: 'By attributes: 1 rows and 2 columns of patches. Arrow keys read single weights.',
+    failures: [
+      'the weights have the shape (1, 3), expected a grid of (2, 2), or tokens × tokens with 4 patches at the end',
+      'the weights have the shape (2, 1, 5, 5), expected those of one image',
+      'the head is 2, expected 0 to 1',
+      'the query is 5, expected 0 to 4',
+      'the rows of the weights have different lengths',
+      'the image has 5 bytes, expected 1, 3 or 4 for each of 2 × 2 pixels',
+      'the image cannot be decoded',
+      'the image data:image/png;base64,AAAA cannot be loaded',
+    ],
+  });
+}
+
 test('Vite builds examples/browser', limit, () => buildExample('example'));
 
 for (const [name, about, use] of [
   ['sentiment.html', 'classifies what is typed', useSentiment],
   ['search.html', 'finds answers by keyboard', useSearch],
+  ['digits.html', 'reads a digit and shows where the model looks', useDigits],
 ])
   for (const engine of engines)
     test(`examples/browser/${name} ${about}, in ${engine}`, limit, (t) => {

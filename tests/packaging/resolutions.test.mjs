@@ -119,7 +119,7 @@ interface IntrinsicElements { p: HTMLAttributes<object> } }`,
 };
 
 for (const [framework, files] of Object.entries(frameworks))
-  test(`attention-map and attn-search are elements of JSX with ${framework}`, limit, () => {
+  test(`attention-map, attention-image and attn-search are elements of JSX with ${framework}`, limit, () => {
     const folder = join(consumer, 'node_modules', framework);
     mkdirSync(folder, { recursive: true });
     if (files) writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: framework, types: './index.d.ts' }));
@@ -133,6 +133,11 @@ export const wrong = <attention-map scale="column" />;
 // @ts-expect-error unknown attribute
 export const unknown = <attention-map depth={1} />;
 export type Map = AttentionMap;
+export const image = <attention-image src="cat.png" grid={[2, 2]} weights={[[0, 1], [1, 0]]} head={1} />;
+// @ts-expect-error three sizes
+export const wrongGrid = <attention-image grid={[2, 2, 2]} />;
+// @ts-expect-error unknown attribute
+export const wrongImage = <attention-image tokens={['a']} />;
 export const search = <attn-search src="index.safetensors" model="model" k={3} hrefOf={({ id }) => \`#\${id}\`} ${framework === 'react' ? 'className' : 'class'}="wide" />;
 // @ts-expect-error unknown attribute
 export const wrongSearch = <attn-search source="index.safetensors" />;

@@ -179,7 +179,7 @@ const shared = new RegExp(
 
 /** Entries in one file each. */
 const alone = {
-  element: 'element/attention_map.ts',
+  element: 'element/element.ts',
   'search-element': 'element/attn_search.ts',
   lens: 'lens/lens.ts',
   tokenizer: 'tokenizer/text_tokenizer.ts',

@@ -1,8 +1,9 @@
 /// <reference lib="dom" />
 /**
- * `attn/element`: the element `<attention-map>`, which shows attention weights, and the same picture as SVG or PNG. It
- * draws weights that you pass to it and loads no WebAssembly. The import has no side effects: call
- * {@link defineAttentionMap} to register the element.
+ * `attn/element`: the elements `<attention-map>`, which shows attention weights between words, and `<attention-image>`,
+ * which shows them over an image. Both give the same picture as SVG or PNG. They draw weights that you pass to them and
+ * load no WebAssembly. The import has no side effects: call {@link defineAttentionMap} or {@link defineAttentionImage}
+ * to register an element.
  *
  * ```html
  * <attention-map tokens='["a","b"]' weights='[[0.9,0.1],[0.4,0.6]]' caption="Layer 1, head 2"></attention-map>
@@ -71,6 +72,15 @@ export type FigurePart =
       readonly rows: number;
       readonly columns: number;
       readonly levels: Float32Array;
+      readonly opacity?: number;
+    }
+  | {
+      readonly kind: 'picture';
+      readonly x: number;
+      readonly y: number;
+      readonly width: number;
+      readonly height: number;
+      readonly image: HTMLCanvasElement;
     };
 
 /** A picture as a list of parts. */
@@ -127,6 +137,67 @@ export interface FigureOptions {
   readonly width?: number;
 }
 
+/** What {@link imageFigure} draws: an image that a canvas can draw, or its bytes (grey, RGB or RGBA). */
+export type DrawnImage =
+  | HTMLImageElement
+  | HTMLVideoElement
+  | HTMLCanvasElement
+  | OffscreenCanvas
+  | ImageBitmap
+  | { readonly data: Uint8Array | Uint8ClampedArray; readonly width: number; readonly height: number }
+  | { readonly data: Uint8Array | Uint8ClampedArray; readonly dims: readonly [height: number, width: number, channels: number] };
+
+/** Options of {@link imageFigure}. */
+export interface ImageFigureOptions {
+  readonly image: DrawnImage;
+  /** The part of the image that the patches cover, in its pixels. Default all of it. Beyond the image it is black. */
+  readonly crop?: { readonly left: number; readonly top: number; readonly width: number; readonly height: number };
+  /** Rows and columns of patches. */
+  readonly grid: readonly [rows: number, columns: number];
+  /** Weights (rows,columns) of the patches, row-major. */
+  readonly weights: ArrayLike<number>;
+  /** A patch to outline, usually the one that looks. */
+  readonly query?: { readonly row: number; readonly column: number };
+  /** Opacity of the colours over the image, from 0 to 1. Default 0.6. */
+  readonly opacity?: number;
+  /** Labels of the ends of the colour scale. Default 0 and the largest weight. */
+  readonly legend?: { readonly low: string; readonly high: string };
+  readonly title?: string;
+  /** A sentence below the title. */
+  readonly text?: string;
+  /** A note at the bottom. */
+  readonly note?: string;
+  /** Default `'light'`. */
+  readonly theme?: 'light' | 'dark';
+  /** Set to false for no background. Default that of the theme. */
+  readonly background?: false;
+  /** Maximal width in pixels. The image is at most 448 pixels wide. */
+  readonly width?: number;
+}
+
+/** A picture of {@link imageFigure}. */
+export interface ImageFigure extends Figure {
+  /** Position of the first patch, and size of each patch, in pixels. */
+  readonly patches: { readonly left: number; readonly top: number; readonly width: number; readonly height: number };
+}
+
+/**
+ * Draws weights of patches over an image in viridis colours. The image is grey, so that every colour is a weight. Needs
+ * a `document`.
+ *
+ * @param options see {@link ImageFigureOptions}
+ * @throws {Error} if the weights do not fit the grid, or the image has no pixels
+ *
+ * @example
+ * ```ts
+ * import { figureToPng, imageFigure } from 'attn/element';
+ *
+ * const image = { data: new Uint8Array(4 * 4 * 3).fill(200), width: 4, height: 4 };
+ * const figure = imageFigure({ image, grid: [2, 2], weights: [0.1, 0.2, 0.3, 0.4], title: 'Layer 1, head 2' });
+ * console.log((await figureToPng(figure)).type); // image/png
+ * ```
+ */
+export function imageFigure(options: ImageFigureOptions): ImageFigure;
 /**
  * Draws weights as a map: cells in viridis colours, with their numbers if they fit, labels, axis titles and a colour
  * scale.
@@ -158,10 +229,10 @@ export function mapFigure(options: FigureOptions): MapFigure;
  */
 export function linesFigure(options: FigureOptions): Figure;
 /**
- * Converts a figure to the text of an SVG file. A map of more than 128 × 128 cells contains an image, which needs a
- * `document`.
+ * Converts a figure to the text of an SVG file. A map of more than 128 × 128 cells and the figure of an image contain
+ * pictures, which need a `document`.
  *
- * @param figure from {@link mapFigure} or {@link linesFigure}
+ * @param figure from {@link mapFigure}, {@link linesFigure} or {@link imageFigure}
  *
  * @example
  * ```ts
@@ -174,7 +245,7 @@ export function figureToSvg(figure: Figure): string;
 /**
  * Converts a figure to a PNG file. Needs a `document`.
  *
- * @param figure from {@link mapFigure} or {@link linesFigure}
+ * @param figure from {@link mapFigure}, {@link linesFigure} or {@link imageFigure}
  * @param density pixels per unit; default 2
  * @throws {Error} if the browser cannot create the picture
  *
@@ -192,7 +263,7 @@ export function figureToPng(figure: Figure, density?: number): Promise<Blob>;
 /**
  * Paints a figure on a canvas, one unit per pixel of the context's current scale.
  *
- * @param figure from {@link mapFigure} or {@link linesFigure}
+ * @param figure from {@link mapFigure}, {@link linesFigure} or {@link imageFigure}
  * @param context of the canvas
  *
  * @example
@@ -345,6 +416,128 @@ export interface AttentionMapAttributes {
   'on:attention-cell'?: ((event: HTMLElementEventMap['attention-cell']) => void) | undefined;
 }
 
+/**
+ * The element `<attention-image>`: attention weights of an image model over the image. Attributes: `src`, an address of
+ * an image; `grid`, `weights`, `query` and `head` as JSON; `caption`, `text` and `note`.
+ *
+ * The pointer and the arrow keys select a patch, show its weight and dispatch `attention-cell` with the detail
+ * `{ row, column, weight }`. If the weights are those of all tokens, a click or Enter shows what that patch looks at, and
+ * a second one or Escape what [CLS] looks at.
+ *
+ * @example
+ * ```ts
+ * import { load } from 'attn';
+ * import { defineAttentionImage } from 'attn/element';
+ *
+ * const attn = await load();
+ * const model = await attn.loadModel<'image'>('models/tiny-vit');
+ * const image = new ImageData(40, 30);
+ * const { grid, crops, ...inputs } = await model.preprocess(image);
+ * const { attentions } = model.forward(inputs, { outputAttentions: true });
+ *
+ * defineAttentionImage();
+ * const map = document.createElement('attention-image');
+ * Object.assign(map, { image, crop: crops[0], grid, weights: attentions![1], head: 2, caption: 'Layer 2, head 3' });
+ * document.body.append(map);
+ * console.log(map.toSvg().includes('Layer 2, head 3')); // true
+ * ```
+ */
+export class AttentionImage extends HTMLElement {
+  /** Address of the image, if `image` is `undefined`. Another site must allow its use (CORS). */
+  src: string;
+  /** The image, or a `Blob` or `File` with it. */
+  image: DrawnImage | Blob | undefined;
+  /** See {@link ImageFigureOptions.crop}; `crops[0]` of the inputs. */
+  crop: ImageFigureOptions['crop'];
+  /** Rows and columns of patches; `grid` of the inputs. */
+  grid: readonly [rows: number, columns: number];
+  /**
+   * Weights of the patches (rows,columns), or those of all tokens (L,L) with the patches at the end. One more size before
+   * these is that of the heads, so that a layer of `attentions` fits, (1,H,L,L).
+   */
+  weights: Weights;
+  /** Index of the token that looks at the others. Default 0, which is [CLS]. */
+  query: number;
+  /** Index of the head. Default `undefined`, the mean of all heads. */
+  head: number | undefined;
+  /** Title above the image. */
+  caption: string;
+  /** See {@link ImageFigureOptions.text}. */
+  text: string;
+  /** See {@link ImageFigureOptions.note}. */
+  note: string;
+  /** Options without an attribute, such as `opacity` and `legend`. */
+  options: Partial<ImageFigureOptions>;
+  /** The selected patch, or `undefined`. */
+  readonly cell: { readonly row: number; readonly column: number } | undefined;
+  /**
+   * Returns the picture as the text of an SVG file with the light theme.
+   *
+   * @throws {Error} if there is no image yet, an attribute is not JSON, or the weights do not fit the grid
+   *
+   * @example
+   * ```ts
+   * import { defineAttentionImage } from 'attn/element';
+   *
+   * defineAttentionImage();
+   * const map = document.createElement('attention-image');
+   * Object.assign(map, { image: new ImageData(8, 8), grid: [2, 2], weights: [[0.1, 0.2], [0.3, 0.4]] });
+   * console.log(map.toSvg().startsWith('<svg')); // true
+   * ```
+   */
+  toSvg(): string;
+  /**
+   * Returns the picture as a PNG file with the light theme.
+   *
+   * @param density pixels per unit; default 2
+   * @throws {Error} if there is no image yet, an attribute is not JSON, or the weights do not fit the grid
+   *
+   * @example
+   * ```ts
+   * import { defineAttentionImage } from 'attn/element';
+   *
+   * defineAttentionImage();
+   * const map = document.createElement('attention-image');
+   * Object.assign(map, { image: new ImageData(8, 8), grid: [2, 2], weights: [[0.1, 0.2], [0.3, 0.4]] });
+   * console.log((await map.toPng()).type); // image/png
+   * ```
+   */
+  toPng(density?: number): Promise<Blob>;
+}
+
+/**
+ * Registers the element. If the name is already registered, nothing changes.
+ *
+ * @param name default `attention-image`
+ * @returns the class of the element
+ *
+ * @example
+ * ```ts
+ * import { defineAttentionImage } from 'attn/element';
+ *
+ * defineAttentionImage('patch-map');
+ * console.log('toSvg' in document.createElement('patch-map')); // true
+ * ```
+ */
+export function defineAttentionImage(name?: string): typeof AttentionImage;
+
+/** Attributes of `<attention-image>` in JSX: text for an attribute, or the value of the property. */
+export interface AttentionImageAttributes {
+  src?: string | undefined;
+  image?: DrawnImage | Blob | undefined;
+  crop?: ImageFigureOptions['crop'];
+  grid?: string | readonly [rows: number, columns: number] | undefined;
+  weights?: string | Weights | undefined;
+  query?: string | number | undefined;
+  head?: string | number | undefined;
+  caption?: string | undefined;
+  text?: string | undefined;
+  note?: string | undefined;
+  options?: Partial<ImageFigureOptions> | undefined;
+  'onattention-cell'?: ((event: HTMLElementEventMap['attention-cell']) => void) | undefined;
+  'on:attention-cell'?: ((event: HTMLElementEventMap['attention-cell']) => void) | undefined;
+}
+
 // JSX of each framework. If its module is missing, TypeScript reports an error, hence @ts-ignore.
 /* eslint-disable @typescript-eslint/ban-ts-comment, @typescript-eslint/no-redundant-type-constituents */
 // @ts-ignore
@@ -353,6 +546,8 @@ declare module 'react' {
     interface IntrinsicElements {
       // @ts-ignore
       'attention-map': AttentionMapAttributes & DetailedHTMLProps<HTMLAttributes<AttentionMap>, AttentionMap>;
+      // @ts-ignore
+      'attention-image': AttentionImageAttributes & DetailedHTMLProps<HTMLAttributes<AttentionImage>, AttentionImage>;
     }
   }
 }
@@ -362,6 +557,8 @@ declare module 'preact' {
     interface IntrinsicElements {
       // @ts-ignore
       'attention-map': AttentionMapAttributes & import('preact').HTMLAttributes<AttentionMap>;
+      // @ts-ignore
+      'attention-image': AttentionImageAttributes & import('preact').HTMLAttributes<AttentionImage>;
     }
   }
 }
@@ -371,6 +568,8 @@ declare module 'solid-js/jsx-runtime' {
     interface IntrinsicElements {
       // @ts-ignore
       'attention-map': AttentionMapAttributes & HTMLAttributes<AttentionMap>;
+      // @ts-ignore
+      'attention-image': AttentionImageAttributes & HTMLAttributes<AttentionImage>;
     }
   }
 }
@@ -379,6 +578,7 @@ declare module 'solid-js/jsx-runtime' {
 declare global {
   interface HTMLElementTagNameMap {
     'attention-map': AttentionMap;
+    'attention-image': AttentionImage;
   }
   interface HTMLElementEventMap {
     'attention-cell': CustomEvent<{ readonly row: number; readonly column: number; readonly weight: number }>;

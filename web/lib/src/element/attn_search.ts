@@ -3,7 +3,7 @@ import type { Hit } from '../search.js';
 import type { Index } from '../search/search.js';
 import type { AttnSearch as Contract } from '../search-element.js';
 import type { Attn } from '../worker.js';
-import { attachStyledRoot, Base, define } from './element.js';
+import { attachStyledRoot, Base, define } from './base.js';
 
 const styles = `
 :host { display: block; }

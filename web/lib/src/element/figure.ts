@@ -36,8 +36,12 @@ function picture({ rows, columns, levels }: Cells): HTMLCanvasElement {
 function partText(part: FigurePart): string {
   const { kind } = part;
   if (kind === 'cells') {
-    const { x, y, width, height } = part;
-    return `<image${attributes({ x, y, width, height, href: picture(part).toDataURL('image/png') })} image-rendering="pixelated" preserveAspectRatio="none"/>`;
+    const { x, y, width, height, opacity } = part;
+    return `<image${attributes({ x, y, width, height, opacity, href: picture(part).toDataURL('image/png') })} image-rendering="pixelated" preserveAspectRatio="none"/>`;
+  }
+  if (kind === 'picture') {
+    const { x, y, width, height, image } = part;
+    return `<image${attributes({ x, y, width, height, href: image.toDataURL('image/png') })} preserveAspectRatio="none"/>`;
   }
   if (kind === 'rect') {
     const { x, y, width, height, fill, title } = part;
@@ -83,9 +87,13 @@ ${background === undefined ? '' : `<rect width="100%" height="100%"${attributes(
 
 function paintPart(context: CanvasRenderingContext2D, part: FigurePart): void {
   const { kind } = part;
-  if (kind === 'cells') {
-    context.imageSmoothingEnabled = false;
-    context.drawImage(picture(part), part.x, part.y, part.width, part.height);
+  if (kind === 'cells' || kind === 'picture') {
+    const { x, y, width, height } = part;
+    context.save();
+    context.imageSmoothingEnabled = kind === 'picture';
+    if (kind === 'cells') context.globalAlpha = part.opacity ?? 1;
+    context.drawImage(kind === 'cells' ? picture(part) : part.image, x, y, width, height);
+    context.restore();
     return;
   }
   if (kind === 'rect') {

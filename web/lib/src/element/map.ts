@@ -4,10 +4,10 @@ import { colourBar } from './figure.js';
 import { shortened, widthOf, wrapped } from './text.js';
 
 const longestLabel = 24;
-const margin = 16;
+export const margin = 16;
 const titleSize = 15;
 const textSize = 12;
-const smallSize = 11;
+export const smallSize = 11;
 const leastWithNumber = 26;
 /** SVG files with more cells would be too large. */
 const mostRectangles = 128 * 128;
@@ -15,7 +15,7 @@ const mostRectangles = 128 * 128;
 export const belowThreshold = -1;
 export const notAllowed = -2;
 
-const inks = {
+export const inks = {
   light: { ink: '#16181d', muted: '#545b69', query: '#1f4fc4', key: '#a03f09', line: '#16181d', paper: '#ffffff' },
   dark: { ink: '#e8ebf1', muted: '#a5aebd', query: '#92b4ff', key: '#ffb37d', line: '#e8ebf1', paper: '#171b23' },
 } as const;
@@ -51,9 +51,11 @@ function numberIn(weight: number): string | undefined {
   return weight >= 0.995 ? weight.toFixed(1) : weight.toFixed(2).slice(1);
 }
 
+type Texts = Pick<FigureOptions, 'title' | 'text' | 'background'>;
+
 /** Returns the y below the title and text. */
-function head(
-  { title, text }: FigureOptions,
+export function head(
+  { title, text }: Texts,
   width: number,
   colours: (typeof inks)['light' | 'dark'],
 ): { readonly parts: FigurePart[]; readonly end: number } {
@@ -69,14 +71,14 @@ function head(
   return { parts, end: parts.length > 0 ? y + 6 : y };
 }
 
-function finished(
-  { title, background }: FigureOptions,
+export function finished(
+  { title, background }: Texts,
   width: number,
   colours: (typeof inks)['light' | 'dark'],
   parts: FigurePart[],
   y: number,
   note: string,
-  gap: number,
+  gap = 5,
 ): Figure {
   const lines = wrapped(note, smallSize, width - 2 * margin, 4);
   lines.forEach((text, i) => {
@@ -164,16 +166,21 @@ export function mapFigure(options: FigureOptions): MapFigure {
   });
   const y = top + down + 14;
   const { low, high } = legend ?? { low: '0', high: legendOf(weights, options.scale) };
-  const lowWidth = Math.ceil(widthOf(low, smallSize)) + 6;
-  parts.push(
-    { kind: 'text', x: margin, y: y + smallSize - 1, text: low, size: smallSize, fill: colours.ink, anchor: 'start' },
-    ...colourBar(margin + lowWidth, y, 120, smallSize),
-    { kind: 'text', x: margin + lowWidth + 126, y: y + smallSize - 1, text: high, size: smallSize, fill: colours.ink, anchor: 'start' },
-  );
-  return { ...finished(options, width, colours, parts, y + smallSize, note ?? '', 5), cells: { left, top, cell } };
+  parts.push(...legendParts(low, high, y, colours.ink));
+  return { ...finished(options, width, colours, parts, y + smallSize, note ?? ''), cells: { left, top, cell } };
 }
 
-function legendOf(weights: ArrayLike<number>, scale: FigureOptions['scale']): string {
+/** A colour scale with the names of its ends. */
+export function legendParts(low: string, high: string, y: number, fill: string): readonly FigurePart[] {
+  const lowWidth = Math.ceil(widthOf(low, smallSize)) + 6;
+  return [
+    { kind: 'text', x: margin, y: y + smallSize - 1, text: low, size: smallSize, fill, anchor: 'start' },
+    ...colourBar(margin + lowWidth, y, 120, smallSize),
+    { kind: 'text', x: margin + lowWidth + 126, y: y + smallSize - 1, text: high, size: smallSize, fill, anchor: 'start' },
+  ];
+}
+
+export function legendOf(weights: ArrayLike<number>, scale: FigureOptions['scale']): string {
   if (scale === 'row') return 'the largest weight of each row';
   let largest = 0;
   for (let i = 0; i < weights.length; ++i) largest = Math.max(largest, weights[i]! || 0);
