@@ -12,13 +12,14 @@ const forDeveloping = {
     html.replace("style-src 'self'", "style-src 'self' 'unsafe-inline'").replace("connect-src 'self'", "connect-src 'self' ws:"),
 } as const;
 
-/** attn's worker is one file. The page runs it with one thread and on texts, so what others need is left out. */
+/** attn's worker is one file. The page runs it with one thread and on texts, so the parts for others are left out. */
 const smallWorker = {
   name: 'small-worker',
   transform(code: string, id: string) {
     if (!id.endsWith('/dist/worker-host.js')) return undefined;
-    const without = ['threaded', 'images'].reduce((left, part) => {
-      const next = left.replace(new RegExp(`\\b${part}:async\\(\\)=>[\\w$]+`), `${part}:void 0`);
+    const instead = { threaded: 'void 0', images: '()=>{throw Error("This page shows models of text. These files are those of an image model.")}' };
+    const without = Object.entries(instead).reduce((left, [part, value]) => {
+      const next = left.replace(new RegExp(`\\b${part}:async\\(\\)=>[\\w$]+`), `${part}:${value}`);
       if (next === left) throw new Error(`${id} has no part "${part}"`);
       return next;
     }, code);
@@ -62,7 +63,8 @@ export default defineConfig({
       resolveDependencies: (_, files, { hostType }) => (hostType === 'html' ? files : files.filter((file) => !/\/index-[^/]*\.js$/.test(file))),
     },
   },
-  worker: { format: 'es', plugins: () => [smallWorker] },
+  // Nothing bundles the built page again, so it needs no annotations for bundlers.
+  worker: { format: 'es', plugins: () => [smallWorker], rolldownOptions: { output: { comments: { annotation: false } } } },
   // A limit for hanging tests, not slow ones.
   test: { testTimeout: 600_000, hookTimeout: 600_000 },
   plugins: [forDeveloping, besideThePage(process.env['ATTN_PAGE_URL'] || undefined)],
