@@ -21,7 +21,7 @@ PAGES = {
     "layers": ("Layers", ["MultiHeadAttention", "TransformerEncoderLayer", "TransformerEncoder", "Embedding"]),
     "models": ("Models", ["TextModel", "ImageModel", "Tokenizer", "WordEmbeddings", "LayerPatch", "KeyValueCache"]),
     "lens": ("Lens", ["lens"]),
-    "notebooks": ("Maps for notebooks", ["show", "widget", "AttentionView", "AttentionGrid", "AttentionWidget"]),
+    "notebooks": ("Maps for notebooks", ["show", "widget", "AttentionView", "AttentionImageView", "AttentionGrid", "AttentionWidget"]),
     "results": (
         "Results",
         ["AttentionResult", "KeyValue", "EncoderResult", "MultiHeadAttentionGradients", "EncoderGradients", "Encoding"]

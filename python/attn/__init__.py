@@ -93,7 +93,7 @@ from ._results import (
     ScoredToken,
     TextModelOutput,
 )
-from ._show import AttentionGrid, AttentionView, show
+from ._show import AttentionGrid, AttentionImageView, AttentionView, show
 from ._widget import AttentionWidget, widget
 
 __version__: str = vars(_attn)["__version__"]
@@ -102,6 +102,7 @@ __all__ = [
     "Answer",
     "ArgumentError",
     "AttentionGrid",
+    "AttentionImageView",
     "AttentionResult",
     "AttentionView",
     "AttentionWidget",

@@ -1,9 +1,10 @@
-"""Attention maps for notebooks, drawn by the npm package's element <attention-map>."""
+"""Attention maps for notebooks, drawn by the npm package's elements <attention-map> and <attention-image>."""
 
 import json
 import math
 import operator
 import os
+from base64 import b64encode
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
@@ -14,12 +15,15 @@ from typing import Any, Literal, cast, overload
 import numpy
 from numpy.typing import ArrayLike, NDArray
 
-from ._attn import TextModel
+from ._attn import ImageModel, TextModel
 from ._calls import checked
 from ._errors import ArgumentError, ConfigError, DtypeError, OutOfRangeError, ShapeError, UnwritableError, error_of, fail
+from ._pictures import pixels_of, png, reduced
+from ._results import ImageCrop
 
 # Rows or columns.
 _LARGEST_TABLE = 32
+_MOST_TOKENS = 300
 
 
 _NO_SCRIPT = "<p>This build of attn has no map, only a table, because Node was missing.</p>"
@@ -83,20 +87,20 @@ class AttentionView(_Drawn):
         self.caption, self.scale, self.threshold = caption, scale, threshold
 
     def __repr__(self) -> str:
-        return f"<attn.AttentionView: {len(self.tokens)} × {len(self.keys)} weights{f', {self.caption}' if self.caption else ''}>"
+        return f"<attn.AttentionView: {_size(self)}{f', {self.caption}' if self.caption else ''}>"
 
     def _repr_html_(self) -> str:
-        code = script()
-        if code is None:
-            return _table(self) + _NO_SCRIPT
-        # Untrusted notebooks and code hosts run no scripts and show the table.
-        return f"{_element(self, _table(self))}<script>{code}</script>"
+        return _with_script(self)
 
 
-def _element(view: AttentionView, otherwise: str) -> str:
+def _json(weights: NDArray[numpy.float32]) -> str:
+    return "[" + ",".join("[" + ",".join(f"{weight:.4g}" for weight in row) + "]" for row in weights.tolist()) + "]"
+
+
+def _map_element(view: AttentionView, otherwise: str) -> str:
     attributes = {
         "tokens": json.dumps(view.tokens),
-        "weights": "[" + ",".join("[" + ",".join(f"{weight:.4g}" for weight in row) + "]" for row in view.weights.tolist()) + "]",
+        "weights": _json(view.weights),
         "caption": view.caption,
         "scale": view.scale,
         "threshold": str(view.threshold),
@@ -107,34 +111,110 @@ def _element(view: AttentionView, otherwise: str) -> str:
     return f"<attention-map {given}>{otherwise}</attention-map>"
 
 
-def _table(view: AttentionView) -> str:
+def _map_table(view: AttentionView) -> str:
     caption = f"<caption>{escape(view.caption)}</caption>" if view.caption else ""
     if max(len(view.tokens), len(view.keys)) > _LARGEST_TABLE:
         return f"<p>{escape(view.caption)} {len(view.tokens)} × {len(view.keys)} weights: run scripts to see them.</p>"
-    most = max(float(view.weights.max(initial=0)), 1e-30)
     head = "".join(f"<th>{escape(key)}</th>" for key in view.keys)
+    return _cells(view.weights, f"{caption}<tr><th></th>{head}</tr>", [f"<th>{escape(token)}</th>" for token in view.tokens])
+
+
+def _cells(weights: NDArray[numpy.float32], head: str, labels: Sequence[str] | None = None) -> str:
+    most = max(float(weights.max(initial=0)), 1e-30)
     rows = "".join(
-        f"<tr><th>{escape(token)}</th>"
+        f"<tr>{label}"
         + "".join(f'<td style="background-color: rgba(33, 145, 140, {weight / most:.2f})">{weight:.2f}</td>' for weight in row)
         + "</tr>"
-        for token, row in zip(view.tokens, view.weights.tolist(), strict=True)
+        for label, row in zip(labels or [""] * len(weights), weights.tolist(), strict=True)
     )
-    return f"<table>{caption}<tr><th></th>{head}</tr>{rows}</table>"
+    return f"<table>{head}{rows}</table>"
+
+
+class AttentionImageView(_Drawn):
+    """Attention weights over an image. Jupyter and similar notebooks draw it if it is the last line of a cell.
+
+    A click on a patch shows what that patch looks at, and a second one what [CLS] looks at.
+    """
+
+    weights: NDArray[numpy.float32]
+    """(L,L) of all tokens; the patches are at the end, row by row."""
+    grid: tuple[int, int]
+    """Rows and columns of patches."""
+    image: NDArray[numpy.uint8]
+    """(height,width,3)."""
+    crop: ImageCrop
+    """The part of the image that the model sees."""
+
+    def __init__(self, weights: NDArray[numpy.float32], grid: tuple[int, int], image: NDArray[numpy.uint8], crop: ImageCrop, caption: str) -> None:
+        self.weights, self.grid, self.image, self.crop, self.caption = weights, grid, image, crop, caption
+
+    def __repr__(self) -> str:
+        return f"<attn.AttentionImageView: {_size(self)}{f', {self.caption}' if self.caption else ''}>"
+
+    def _repr_html_(self) -> str:
+        return _with_script(self)
+
+
+def _of_cls(view: AttentionImageView) -> NDArray[numpy.float32]:
+    rows, columns = view.grid
+    of_patches: NDArray[numpy.float32] = view.weights[0, -rows * columns :].reshape(view.grid)
+    return of_patches
+
+
+def _image_table(view: AttentionImageView) -> str:
+    caption = f"<caption>{escape(view.caption)}</caption>" if view.caption else ""
+    return _cells(_of_cls(view), caption) if max(view.grid) <= _LARGEST_TABLE else f"<p>{escape(view.caption)}: run scripts to see it.</p>"
+
+
+def _image_element(view: AttentionImageView, otherwise: str) -> str:
+    # A picture of more tokens would have several MB.
+    weights = view.weights if len(view.weights) <= _MOST_TOKENS else _of_cls(view)
+    image, crop = reduced(view.image, view.crop)
+    attributes = {
+        "src": f"data:image/png;base64,{b64encode(png(image)).decode()}",
+        "crop": json.dumps(crop._asdict()),
+        "grid": json.dumps(view.grid),
+        "weights": _json(weights),
+        "caption": view.caption,
+    }
+    given = " ".join(f'{name}="{escape(value)}"' for name, value in attributes.items())
+    return f"<attention-image {given}>{otherwise}</attention-image>"
+
+
+def _size(view: AttentionView | AttentionImageView) -> str:
+    if isinstance(view, AttentionImageView):
+        return f"{view.grid[0]} × {view.grid[1]} patches"
+    return f"{len(view.tokens)} × {len(view.keys)} weights"
+
+
+def _table(view: AttentionView | AttentionImageView) -> str:
+    return _image_table(view) if isinstance(view, AttentionImageView) else _map_table(view)
+
+
+def _element(view: AttentionView | AttentionImageView, otherwise: str) -> str:
+    return _image_element(view, otherwise) if isinstance(view, AttentionImageView) else _map_element(view, otherwise)
+
+
+def _with_script(view: AttentionView | AttentionImageView) -> str:
+    code = script()
+    if code is None:
+        return _table(view) + _NO_SCRIPT
+    # Untrusted notebooks and code hosts run no scripts and show the table.
+    return f"{_element(view, _table(view))}<script>{code}</script>"
 
 
 class AttentionGrid(_Drawn):
     """Attention maps of several heads. Jupyter and similar notebooks draw it if it is the last line of a cell."""
 
-    views: list[list[AttentionView]]
+    views: Sequence[Sequence[AttentionView | AttentionImageView]]
     """The maps, by layer and head."""
 
-    def __init__(self, views: list[list[AttentionView]], caption: str) -> None:
+    def __init__(self, views: Sequence[Sequence[AttentionView | AttentionImageView]], caption: str) -> None:
         self.views, self.caption = views, caption
 
     def __repr__(self) -> str:
         rows, columns = len(self.views), len(self.views[0])
-        first = self.views[0][0]
-        return f"<attn.AttentionGrid: {rows} × {columns} maps of {len(first.tokens)} × {len(first.keys)} weights>"
+        return f"<attn.AttentionGrid: {rows} × {columns} maps of {_size(self.views[0][0])}>"
 
     def _repr_html_(self) -> str:
         code, caption = script(), f"<p>{escape(self.caption)}</p>" if self.caption else ""
@@ -145,6 +225,26 @@ class AttentionGrid(_Drawn):
         elements = "".join(_element(view, f"<p>{escape(view.caption)}: run scripts to see it.</p>") for view in maps)
         style = f"display: grid; overflow-x: auto; gap: 1em; grid-template-columns: repeat({len(self.views[0])}, minmax(12em, 1fr))"
         return f'{caption}<div style="{style}">{elements}</div><script>{code}</script>'
+
+
+@overload
+def show(
+    what: ImageModel,
+    image: Any,
+    /,
+    *,
+    layer: int | Literal["all"] = -1,
+    head: Literal["all"],
+    caption: str | None = None,
+) -> AttentionGrid: ...
+
+
+@overload
+def show(what: ImageModel, image: Any, /, *, layer: Literal["all"], head: int | None = None, caption: str | None = None) -> AttentionGrid: ...
+
+
+@overload
+def show(what: ImageModel, image: Any, /, *, layer: int = -1, head: int | None = None, caption: str | None = None) -> AttentionImageView: ...
 
 
 @overload
@@ -204,8 +304,8 @@ def show(
 
 @checked
 def show(
-    what: TextModel | ArrayLike,
-    text: str | Sequence[str],
+    what: TextModel | ImageModel | ArrayLike,
+    text: Any,
     /,
     *,
     layer: int | Literal["all"] = -1,
@@ -214,12 +314,12 @@ def show(
     caption: str | None = None,
     scale: Literal["head", "row"] = "head",
     threshold: float = 0.0,
-) -> AttentionView | AttentionGrid:
-    """Draws the attention of a model on a text, or given weights, as a map for notebooks. The map needs no network.
+) -> AttentionView | AttentionImageView | AttentionGrid:
+    """Draws the attention of a model on a text or an image, or given weights, as a map for notebooks. The map needs no network.
 
-    show(model, text): the weights of one layer and head. show(weights, tokens): an array (L,S) with labels for its rows.
+    show(model, text) and show(model, image): the weights of one layer and head. show(weights, tokens): an array (L,S) with labels for its rows.
 
-    model: a TextModel. text: a text, or a pair of texts (a tuple or list of two), which the model reads as one input.
+    model: a TextModel or ImageModel. image: as in ImageModel.preprocess(), with the options layer, head and caption. text: a text, or a pair of texts (a tuple or list of two), which the model reads as one input.
     layer: counted from 0; negative numbers count from the end. head: counted from 0; None for the mean of all heads.
     'all' as layer or head draws a map for each of them.
     weights: (L,S); leading dimensions of 1 are ignored. tokens: L labels of the rows. keys: S labels of the columns, default tokens.
@@ -227,7 +327,7 @@ def show(
     scale: the brightest colour is that of the largest weight of the map ('head') or of each row ('row').
     threshold: weights below it are not drawn.
 
-    Returns an AttentionView, with 'all' an AttentionGrid. Raises ShapeError unless weights are (L,S) with L tokens and S keys, DtypeError unless
+    Returns an AttentionView, for an image an AttentionImageView, with 'all' an AttentionGrid. Raises ShapeError unless weights are (L,S) with L tokens and S keys, DtypeError unless
     they are real numbers, ArgumentError for NaN or infinite weights and labels that are not texts, ConfigError for another scale, OutOfRangeError for a layer or head that does not exist, and the errors of
     TextModel.tokenize().
 
@@ -236,8 +336,16 @@ def show(
     <attn.AttentionView: 6 × 6 weights, layer 1, head 2>
     >>> attn.show(model, "not bad at all", layer="all", head="all")
     <attn.AttentionGrid: 2 × 4 maps of 6 × 6 weights>
+    >>> model = attn.ImageModel.load("testdata/models/digits")
+    >>> attn.show(model, np.zeros((64, 64, 3), np.uint8), head=0)
+    <attn.AttentionImageView: 8 × 8 patches, layer 3, head 0>
     """
     check_drawing("show", caption, scale, threshold)
+    if isinstance(what, ImageModel):
+        for name, value, default in (("keys", keys, None), ("scale", scale, "head"), ("threshold", threshold, 0)):
+            if value != default:
+                fail(ArgumentError, "show", name, "nothing with an image model", "given")
+        return _show_image(what, text, layer, head, caption)
     if isinstance(what, TextModel):
         if keys is not None:
             fail(ArgumentError, "show", "keys", "no keys with a model, whose tokens label rows and columns", "given")
@@ -259,6 +367,31 @@ def show(
         help = "Choose a text and a head, for example attentions[layer][0, head]" if weights.ndim > 2 else None
         fail(ShapeError, "show", "weights", expected, f"an array of shape {weights.shape}", help)
     return AttentionView(weights, rows, columns, caption or "", scale, threshold)
+
+
+def _show_image(
+    model: ImageModel, image: Any, layer: int | Literal["all"], head: int | Literal["all"] | None, caption: str | None
+) -> AttentionImageView | AttentionGrid:
+    inputs = model.preprocess(image)
+    if len(inputs.crops) != 1:
+        fail(ArgumentError, "show", "image", "one image", f"{len(inputs.crops)} images", "Call show() once for each image")
+    attentions = model(inputs, output_attentions=True).attentions
+    assert attentions is not None
+    pixels = pixels_of(image)
+    layers = places("show", "layer", layer, len(attentions))
+    heads = [None] if head is None else places("show", "head", head, attentions[0].shape[1])
+
+    def view(at: int, of: int | None, title: str | None) -> AttentionImageView:
+        weights, name = of_head(attentions[at][0], of)
+        return AttentionImageView(weights, inputs.grid, pixels, inputs.crops[0], f"layer {at}, {name}" if title is None else title)
+
+    if layer == "all" or head == "all":
+        return AttentionGrid([[view(at, of, None) for of in heads] for at in layers], caption or "")
+    return view(layers[0], heads[0], caption)
+
+
+def of_head(heads: NDArray[numpy.float32], head: int | None) -> tuple[NDArray[numpy.float32], str]:
+    return (heads.mean(axis=0), f"mean of {len(heads)} heads") if head is None else (heads[head], f"head {head}")
 
 
 def attentions_of(model: TextModel, text: Any) -> tuple[list[NDArray[numpy.float32]], list[str]]:
@@ -284,8 +417,7 @@ def view_of(
     scale: Literal["head", "row"],
     threshold: float,
 ) -> AttentionView:
-    heads = attentions[layer][0]
-    weights, name = (heads.mean(axis=0), f"mean of {len(heads)} heads") if head is None else (heads[head], f"head {head}")
+    weights, name = of_head(attentions[layer][0], head)
     return AttentionView(weights, tokens, tokens, f"layer {layer}, {name}" if caption is None else caption, scale, threshold)
 
 
@@ -325,7 +457,7 @@ def _labels(name: str, given: Any) -> list[str]:
 
 def _matrix(given: Any) -> NDArray[numpy.float32]:
     if given is None or isinstance(given, str):
-        fail(ArgumentError, "show", "the first argument", "a TextModel or weights (L,S)", type(given).__name__)
+        fail(ArgumentError, "show", "the first argument", "a TextModel, an ImageModel or weights (L,S)", type(given).__name__)
     try:
         array = numpy.asarray(given)
     except ValueError:
@@ -344,5 +476,5 @@ def _matrix(given: Any) -> NDArray[numpy.float32]:
 
 
 def script() -> str | None:
-    file = files("attn") / "attention_map.js"
+    file = files("attn") / "elements.js"
     return file.read_text(encoding="utf-8") if file.is_file() else None

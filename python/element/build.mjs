@@ -1,4 +1,4 @@
-// node build.mjs FILE: bundles <attention-map> as a classic script.
+// node build.mjs FILE: bundles <attention-map> and <attention-image> as a classic script.
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
@@ -11,5 +11,5 @@ const bundled = await rolldown({
 const { output } = await bundled.generate({ format: 'iife', minify: true, codeSplitting: false });
 const [{ code }] = output;
 // attn.show() puts it into a script tag.
-if (/<\/script|<!--/i.test(code)) throw new Error('the script of <attention-map> would end its own tag');
+if (/<\/script|<!--/i.test(code)) throw new Error('the script of the elements would end its own tag');
 writeFileSync(process.argv[2], code);

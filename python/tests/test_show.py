@@ -1,12 +1,16 @@
 """attn.show(): the HTML for notebooks, and its map in a browser."""
 
+import base64
 import json
+import struct
+import zlib
 from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import attn
+import attn._pictures
 import attn._show
 import numpy
 import pytest
@@ -87,6 +91,99 @@ def test_show_draws_given_weights_and_escapes_labels() -> None:
     assert parsed.tags.count("td") == 6
 
 
+def digits() -> attn.ImageModel:
+    return attn.ImageModel.load(testdata / "models" / "digits")
+
+
+def a_one(height: int = 60, width: int = 90) -> Any:
+    image = numpy.full((height, width, 3), 255, numpy.uint8)
+    image[height // 5 : -height // 5, width // 2 : width // 2 + width // 15] = (0, 10, 20)
+    return image
+
+
+class ImageParsed(HTMLParser):
+    """Attributes of the elements over images, and their pictures."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.attributes: list[dict[str, Any]] = []
+        self.tags: list[str] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        if tag == "attention-image":
+            self.attributes.append(dict(attrs))
+
+
+def pixels_in(png: bytes) -> Any:
+    """(height,width,3) of a PNG file, whose checksums are right."""
+    assert png[:8] == b"\x89PNG\r\n\x1a\n"
+    at, chunks = 8, {}
+    while at < len(png):
+        (size,) = struct.unpack(">I", png[at : at + 4])
+        name, data = png[at + 4 : at + 8], png[at + 8 : at + 8 + size]
+        assert struct.unpack(">I", png[at + 8 + size : at + 12 + size])[0] == zlib.crc32(name + data)
+        chunks[name] = data
+        at += 12 + size
+    assert list(chunks) == [b"IHDR", b"IDAT", b"IEND"]
+    width, height, bits, colours = struct.unpack(">IIBB", chunks[b"IHDR"][:10])
+    assert (bits, colours) == (8, 2)
+    lines = numpy.frombuffer(zlib.decompress(chunks[b"IDAT"]), numpy.uint8).reshape(height, 1 + 3 * width)
+    assert not lines[:, 0].any()
+    return lines[:, 1:].reshape(height, width, 3)
+
+
+def test_show_draws_an_image_model_over_its_image(tmp_path: Path) -> None:
+    model, image = digits(), a_one()
+    view = attn.show(model, image, layer=1, head=2)
+    assert repr(view) == "<attn.AttentionImageView: 8 × 8 patches, layer 1, head 2>"
+    inputs = model.preprocess(image)
+    attentions = model(inputs, output_attentions=True).attentions
+    assert attentions is not None
+    assert numpy.array_equal(view.weights, attentions[1][0, 2])
+    parsed = ImageParsed(view._repr_html_())
+    (given,) = parsed.attributes
+    assert (json.loads(given["grid"]), given["caption"]) == ([8, 8], "layer 1, head 2")
+    assert json.loads(given["crop"]) == {"left": 0, "top": 0, "width": 90, "height": 60}
+    assert numpy.abs(numpy.array(json.loads(given["weights"])) - view.weights).max() < 1e-4
+    assert numpy.array_equal(pixels_in(base64.b64decode(given["src"].removeprefix("data:image/png;base64,"))), image)
+    assert (parsed.tags.count("td"), parsed.tags.count("script")) == (64, 1)
+    assert numpy.allclose(attn.show(model, [image]).weights, attentions[-1][0].mean(axis=0))
+    grid = attn.show(model, image, layer="all", head="all", caption="<all>")
+    assert repr(grid) == "<attn.AttentionGrid: 4 × 4 maps of 8 × 8 patches>"
+    grid.save(tmp_path / "heads.html")
+    assert (tmp_path / "heads.html").read_text().count("<attention-image ") == 16
+
+
+def test_pictures_of_large_and_other_images_are_reduced() -> None:
+    crop = attn.ImageCrop(left=100.5, top=-20, width=1000, height=800)
+    image = numpy.random.default_rng(3).integers(0, 256, (900, 1500, 3), numpy.uint8)
+    small, inside = attn._pictures.reduced(image, crop)
+    assert small.shape == (390, 501, 3)
+    assert inside == (0.25, -10, 500, 400)
+    mean = image[:2, 100:102].astype(int).sum(axis=(0, 1))
+    assert numpy.abs(4 * small[0, 0].astype(int) - mean).max() <= 2
+    grey = numpy.arange(6, dtype=numpy.uint8).reshape(2, 3)
+    for given in (grey, grey[..., None], [grey], grey[None, ..., None], numpy.repeat(grey[..., None], 4, axis=2)):
+        assert numpy.array_equal(attn._pictures.pixels_of(given), numpy.repeat(grey[..., None], 3, axis=2))
+
+
+def test_show_refuses_what_is_no_image() -> None:
+    model, image = digits(), a_one()
+    for call, error, words in (
+        (lambda: attn.show(model, "cat.png"), attn.ArgumentError, "preprocess: images"),
+        (lambda: attn.show(model, [image, image]), attn.ArgumentError, "show: image is 2 images, expected one image. Call show"),
+        (lambda: attn.show(model, image, layer=4), attn.OutOfRangeError, "show: layer is 4"),
+        (lambda: attn.show(model, image, head="each"), attn.ConfigError, "show: head is 'each'"),
+        (lambda: attn.show(model, image, threshold=0.5), attn.ArgumentError, "show: threshold is given, expected nothing with an image model"),
+        (lambda: attn.show(model, image, keys=["a"]), attn.ArgumentError, "show: keys is given"),
+    ):
+        with pytest.raises(error, match=words):
+            call()  # type: ignore[no-untyped-call]
+
+
 def test_large_maps_have_no_table() -> None:
     view = attn.show(numpy.eye(200), [str(i) for i in range(200)])
     assert "table" not in Parsed(view).tags
@@ -122,7 +219,7 @@ def test_show_and_widget_name_wrong_arguments(sentiment: attn.TextModel) -> None
         (lambda: show(ones, "ab", threshold="0.1"), attn.ArgumentError, "show: threshold is '0.1'"),
         (lambda: show(ones, "ab", threshold=float("nan")), attn.ArgumentError, "show: threshold is nan"),
         (lambda: show([[1, 2], [3]], "ab"), attn.ShapeError, "rows of different lengths"),
-        (lambda: show(None, "a"), attn.ArgumentError, "show: the first argument is NoneType, expected a TextModel or weights"),
+        (lambda: show(None, "a"), attn.ArgumentError, "show: the first argument is NoneType, expected a TextModel, an ImageModel or weights"),
         (lambda: widget(None, "a"), attn.ArgumentError, "widget: model is NoneType"),
         (lambda: widget(sentiment, "a", layer=1.5), attn.ArgumentError, "widget: layer is float"),
         (lambda: widget(sentiment, "a", scale="x"), attn.ConfigError, "widget: scale is 'x'"),
@@ -149,6 +246,8 @@ def test_a_build_without_the_script_shows_a_table_and_the_reason(monkeypatch: py
     assert "Node was missing" in " ".join(parsed.words)
     grid = attn.show(attn.TextModel.load(testdata / "models" / "sentiment"), "not", head="all")._repr_html_()
     assert (grid.count("<table>"), "<attention-map" in grid) == (4, False)
+    image = attn.show(digits(), a_one(), head="all")._repr_html_()
+    assert (image.count("<table>"), "<attention-image" in image) == (4, False)
 
 
 def test_save_writes_a_self_contained_page(tmp_path: Path) -> None:
@@ -194,6 +293,15 @@ const wait = () => {
 };
 wait();
 </script>"""
+
+
+def test_chromium_draws_an_image(chromium: str, tmp_path: Path) -> None:
+    output = attn.show(digits(), a_one())._repr_html_()
+    page = f"<!doctype html><meta charset=utf-8><body style='width: 600px'>{output}<script>{LOOK.replace('attention-map', 'attention-image')}"
+    seen = see(chromium, f"{page}drawn().then(tell);</script>", tmp_path)
+    (each,) = seen
+    assert "8 rows and 8 columns of patches" in each["label"]
+    assert (each["coloured"] > 100, each["table"]) == (True, 0)
 
 
 def test_chromium_draws_the_map(chromium: str, tmp_path: Path, sentiment: attn.TextModel) -> None:

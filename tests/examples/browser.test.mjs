@@ -168,11 +168,17 @@ async function otherImages() {
   found.blob = parts(decoded)[0].hasAttribute('aria-label');
   decoded.remove();
   const loaded = document.createElement('late-image');
-  for (const [name, value] of Object.entries({ src: canvas.toDataURL(), grid: '[1, 2]', weights: '[[0.1, 0.2]]', caption: 'By attributes' }))
+  for (const [name, value] of Object.entries({
+    src: canvas.toDataURL(),
+    crop: '{"left":0,"top":0,"width":9,"height":9}',
+    grid: '[1, 2]',
+    weights: '[[0.1, 0.2]]',
+    caption: 'By attributes',
+  }))
     loaded.setAttribute(name, value);
   document.querySelector('main').append(loaded);
   for (let i = 0; i < 100 && !parts(loaded)[0].hasAttribute('aria-label'); ++i) await frame();
-  found.attributes = parts(loaded)[0].getAttribute('aria-label');
+  found.attributes = [parts(loaded)[0].getAttribute('aria-label'), loaded.crop.width];
   loaded.remove();
 
   const good = { image, grid: [2, 2], weights: [levels.slice(0, 2), levels.slice(2)] };
@@ -239,7 +245,7 @@ async function useDigits(driver, status) {
     svg: true,
     png: 'image/png',
     blob: true,
-    attributes: 'By attributes: 1 rows and 2 columns of patches. Arrow keys read single weights.',
+    attributes: ['By attributes: 1 rows and 2 columns of patches. Arrow keys read single weights.', 9],
     failures: [
       'the weights have the shape (1, 3), expected a grid of (2, 2), or tokens × tokens with 4 patches at the end',
       'the weights have the shape (2, 1, 5, 5), expected those of one image',

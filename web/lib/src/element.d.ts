@@ -418,7 +418,7 @@ export interface AttentionMapAttributes {
 
 /**
  * The element `<attention-image>`: attention weights of an image model over the image. Attributes: `src`, an address of
- * an image; `grid`, `weights`, `query` and `head` as JSON; `caption`, `text` and `note`.
+ * an image; `crop`, `grid`, `weights`, `query` and `head` as JSON; `caption`, `text` and `note`.
  *
  * The pointer and the arrow keys select a patch, show its weight and dispatch `attention-cell` with the detail
  * `{ row, column, weight }`. If the weights are those of all tokens, a click or Enter shows what that patch looks at, and
@@ -525,7 +525,7 @@ export function defineAttentionImage(name?: string): typeof AttentionImage;
 export interface AttentionImageAttributes {
   src?: string | undefined;
   image?: DrawnImage | Blob | undefined;
-  crop?: ImageFigureOptions['crop'];
+  crop?: string | ImageFigureOptions['crop'];
   grid?: string | readonly [rows: number, columns: number] | undefined;
   weights?: string | Weights | undefined;
   query?: string | number | undefined;

@@ -7,7 +7,7 @@ import { imageFigure } from './image.js';
 type Tensor = Exclude<Weights, readonly ArrayLike<number>[]>;
 type Drawable = ImageFigureOptions['image'];
 
-const observed = ['src', 'grid', 'weights', 'query', 'head', 'caption', 'text', 'note'] as const;
+const observed = ['src', 'crop', 'grid', 'weights', 'query', 'head', 'caption', 'text', 'note'] as const;
 const initials = () => ({
   src: '',
   image: undefined,
@@ -21,7 +21,7 @@ const initials = () => ({
   note: '',
   options: {},
 });
-const inJson: readonly string[] = ['grid', 'weights', 'query', 'head'];
+const inJson: readonly string[] = ['crop', 'grid', 'weights', 'query', 'head'];
 
 function tensorOf(weights: Weights): Tensor {
   if (!Array.isArray(weights)) return weights as Tensor;
