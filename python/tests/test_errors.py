@@ -173,7 +173,7 @@ def test_any_value_of_any_argument_is_accepted_or_refused_by_an_error_of_attn(na
         if parameter.name in ("self", *left_out) or parameter.kind == parameter.VAR_KEYWORD:
             continue
         for value in WRONG:
-            if name == "TextModel.save_pretrained" and parameter.name == "path" and isinstance(value, str | bytes):
+            if name.endswith(".save_pretrained") and parameter.name == "path" and isinstance(value, str | bytes):
                 continue
             try:
                 call({parameter.name: value})
