@@ -223,7 +223,8 @@ TEST_CASE("crops are the part of the image that the model sees", "[models]") {
   const std::string shortest = R"({"image_processor_type": "BitImageProcessor", "size": {"shortest_edge": 16}, "crop_size": 8, "do_rescale": false,
                                    "do_normalize": false})";
   CHECK(crops_of(shortest, Picture(20, 40)) == std::vector<double>{15, 5, 10, 10});
-  CHECK(crops_of(R"({"size": 31})", Picture(20, 40)) == std::vector<double>{0, 0, 40, 20});
+  // 3 x 3 patches of 8 pixels.
+  CHECK(crops_of(R"({"size": 30})", Picture(20, 40)) == std::vector<double>{0, 0, 32, 16});
   CHECK(crops_of(R"({"do_resize": false, "do_center_crop": true, "crop_size": 8})", Picture(4, 6)) == std::vector<double>{-1, -2, 8, 8});
   const Picture one(4, 6), other(8, 16);
   CHECK(folder.with(shortest).preprocess({one.view(), other.view()}).crops.at(1).left == 6);

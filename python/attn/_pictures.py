@@ -12,9 +12,6 @@ from ._results import ImageCrop
 
 Pixels = NDArray[numpy.uint8]
 
-_LARGEST_SIDE = 512
-
-
 def pixels_of(image: Any) -> Pixels:
     """Returns (height,width,3) of an image that preprocess() has accepted."""
     one: Any = cast("list[Any]", image)[0] if isinstance(image, list | tuple) else image
@@ -26,11 +23,11 @@ def pixels_of(image: Any) -> Pixels:
     return numpy.ascontiguousarray(array[..., :3] if array.shape[2] > 1 else array.repeat(3, axis=2))
 
 
-def reduced(image: Pixels, crop: ImageCrop) -> tuple[Pixels, ImageCrop]:
-    """Returns the pixels around the crop, as means of squares if there are many, and the crop in them."""
+def reduced(image: Pixels, crop: ImageCrop, largest: int = 512) -> tuple[Pixels, ImageCrop]:
+    """Returns a copy of the pixels around the crop, as means of squares if a side is larger, and the crop in it."""
     left, top = max(0, math.floor(crop.left)), max(0, math.floor(crop.top))
     part = image[top : math.ceil(crop.top + crop.height), left : math.ceil(crop.left + crop.width)]
-    side = max(1, math.ceil(max(part.shape[:2]) / _LARGEST_SIDE))
+    side = max(1, math.ceil(max(part.shape[:2]) / largest))
     rows, columns = (math.ceil(size / side) for size in part.shape[:2])
     # The last squares repeat the edge.
     padded = numpy.pad(part, ((0, rows * side - part.shape[0]), (0, columns * side - part.shape[1]), (0, 0)), mode="edge")

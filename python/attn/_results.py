@@ -184,7 +184,7 @@ class ImageInputs(_Parts):
     grid: tuple[int, int]
     """Rows and columns of patches."""
     crops: list[ImageCrop]
-    """The part of each image that the model sees; black where it reaches beyond the image."""
+    """The part of each image that the patches cover; black beyond the image."""
 
 
 class LabelScore(NamedTuple):

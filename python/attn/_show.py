@@ -119,11 +119,11 @@ def _map_table(view: AttentionView) -> str:
     return _cells(view.weights, f"{caption}<tr><th></th>{head}</tr>", [f"<th>{escape(token)}</th>" for token in view.tokens])
 
 
-def _cells(weights: NDArray[numpy.float32], head: str, labels: Sequence[str] | None = None) -> str:
+def _cells(weights: NDArray[numpy.float32], head: str, labels: Sequence[str] | None = None, digits: str = "2f") -> str:
     most = max(float(weights.max(initial=0)), 1e-30)
     rows = "".join(
         f"<tr>{label}"
-        + "".join(f'<td style="background-color: rgba(33, 145, 140, {weight / most:.2f})">{weight:.2f}</td>' for weight in row)
+        + "".join(f'<td style="background-color: rgba(33, 145, 140, {weight / most:.2f})">{weight:.{digits}}</td>' for weight in row)
         + "</tr>"
         for label, row in zip(labels or [""] * len(weights), weights.tolist(), strict=True)
     )
@@ -133,7 +133,7 @@ def _cells(weights: NDArray[numpy.float32], head: str, labels: Sequence[str] | N
 class AttentionImageView(_Drawn):
     """Attention weights over an image. Jupyter and similar notebooks draw it if it is the last line of a cell.
 
-    A click on a patch shows what that patch looks at, and a second one what [CLS] looks at.
+    A click on a patch shows its own weights, and a second one those of [CLS]; of more than 300 tokens only those of [CLS] are in the picture.
     """
 
     weights: NDArray[numpy.float32]
@@ -141,9 +141,9 @@ class AttentionImageView(_Drawn):
     grid: tuple[int, int]
     """Rows and columns of patches."""
     image: NDArray[numpy.uint8]
-    """(height,width,3)."""
+    """(height,width,3): the pixels around the crop, reduced to at most 512."""
     crop: ImageCrop
-    """The part of the image that the model sees."""
+    """The part of this image that the patches cover."""
 
     def __init__(self, weights: NDArray[numpy.float32], grid: tuple[int, int], image: NDArray[numpy.uint8], crop: ImageCrop, caption: str) -> None:
         self.weights, self.grid, self.image, self.crop, self.caption = weights, grid, image, crop, caption
@@ -163,13 +163,13 @@ def _of_cls(view: AttentionImageView) -> NDArray[numpy.float32]:
 
 def _image_table(view: AttentionImageView) -> str:
     caption = f"<caption>{escape(view.caption)}</caption>" if view.caption else ""
-    return _cells(_of_cls(view), caption) if max(view.grid) <= _LARGEST_TABLE else f"<p>{escape(view.caption)}: run scripts to see it.</p>"
+    return _cells(_of_cls(view), caption, digits="2g") if max(view.grid) <= _LARGEST_TABLE else f"<p>{escape(view.caption)}: run scripts to see it.</p>"
 
 
-def _image_element(view: AttentionImageView, otherwise: str) -> str:
-    # A picture of more tokens would have several MB.
-    weights = view.weights if len(view.weights) <= _MOST_TOKENS else _of_cls(view)
-    image, crop = reduced(view.image, view.crop)
+def _image_element(view: AttentionImageView, otherwise: str, is_one_of_many: bool) -> str:
+    # More tokens, and large pictures of many heads, would have many MB.
+    weights = _of_cls(view) if is_one_of_many or len(view.weights) > _MOST_TOKENS else view.weights
+    image, crop = reduced(view.image, view.crop, 128) if is_one_of_many else (view.image, view.crop)
     attributes = {
         "src": f"data:image/png;base64,{b64encode(png(image)).decode()}",
         "crop": json.dumps(crop._asdict()),
@@ -191,8 +191,8 @@ def _table(view: AttentionView | AttentionImageView) -> str:
     return _image_table(view) if isinstance(view, AttentionImageView) else _map_table(view)
 
 
-def _element(view: AttentionView | AttentionImageView, otherwise: str) -> str:
-    return _image_element(view, otherwise) if isinstance(view, AttentionImageView) else _map_element(view, otherwise)
+def _element(view: AttentionView | AttentionImageView, otherwise: str, is_one_of_many: bool = False) -> str:
+    return _image_element(view, otherwise, is_one_of_many) if isinstance(view, AttentionImageView) else _map_element(view, otherwise)
 
 
 def _with_script(view: AttentionView | AttentionImageView) -> str:
@@ -222,7 +222,7 @@ class AttentionGrid(_Drawn):
         if code is None:
             return caption + "".join(_table(view) for view in maps) + _NO_SCRIPT
         # Tables of all heads would be much larger.
-        elements = "".join(_element(view, f"<p>{escape(view.caption)}: run scripts to see it.</p>") for view in maps)
+        elements = "".join(_element(view, f"<p>{escape(view.caption)}: run scripts to see it.</p>", True) for view in maps)
         style = f"display: grid; overflow-x: auto; gap: 1em; grid-template-columns: repeat({len(self.views[0])}, minmax(12em, 1fr))"
         return f'{caption}<div style="{style}">{elements}</div><script>{code}</script>'
 
@@ -342,8 +342,8 @@ def show(
     """
     check_drawing("show", caption, scale, threshold)
     if isinstance(what, ImageModel):
-        for name, value, default in (("keys", keys, None), ("scale", scale, "head"), ("threshold", threshold, 0)):
-            if value != default:
+        for name, is_given in (("keys", keys is not None), ("scale", scale != "head"), ("threshold", threshold != 0)):
+            if is_given:
                 fail(ArgumentError, "show", name, "nothing with an image model", "given")
         return _show_image(what, text, layer, head, caption)
     if isinstance(what, TextModel):
@@ -377,13 +377,13 @@ def _show_image(
         fail(ArgumentError, "show", "image", "one image", f"{len(inputs.crops)} images", "Call show() once for each image")
     attentions = model(inputs, output_attentions=True).attentions
     assert attentions is not None
-    pixels = pixels_of(image)
+    pixels, crop = reduced(pixels_of(image), inputs.crops[0])
     layers = places("show", "layer", layer, len(attentions))
     heads = [None] if head is None else places("show", "head", head, attentions[0].shape[1])
 
     def view(at: int, of: int | None, title: str | None) -> AttentionImageView:
         weights, name = of_head(attentions[at][0], of)
-        return AttentionImageView(weights, inputs.grid, pixels, inputs.crops[0], f"layer {at}, {name}" if title is None else title)
+        return AttentionImageView(weights, inputs.grid, pixels, crop, f"layer {at}, {name}" if title is None else title)
 
     if layer == "all" or head == "all":
         return AttentionGrid([[view(at, of, None) for of in heads] for at in layers], caption or "")

@@ -97,7 +97,7 @@ def digits() -> attn.ImageModel:
 
 def a_one(height: int = 60, width: int = 90) -> Any:
     image = numpy.full((height, width, 3), 255, numpy.uint8)
-    image[height // 5 : -height // 5, width // 2 : width // 2 + width // 15] = (0, 10, 20)
+    image[height // 5 : -(height // 5), width // 2 : width // 2 + width // 15] = (0, 10, 20)
     return image
 
 
@@ -154,7 +154,12 @@ def test_show_draws_an_image_model_over_its_image(tmp_path: Path) -> None:
     grid = attn.show(model, image, layer="all", head="all", caption="<all>")
     assert repr(grid) == "<attn.AttentionGrid: 4 × 4 maps of 8 × 8 patches>"
     grid.save(tmp_path / "heads.html")
-    assert (tmp_path / "heads.html").read_text().count("<attention-image ") == 16
+    html = (tmp_path / "heads.html").read_text()
+    assert html.count("<attention-image ") == 16
+    assert len(html) < 200_000, "pictures of many heads are small"
+    copied = image.copy()
+    image[:] = 0
+    assert numpy.array_equal(view.image, copied), "a view does not change with the image"
 
 
 def test_pictures_of_large_and_other_images_are_reduced() -> None:
@@ -179,6 +184,7 @@ def test_show_refuses_what_is_no_image() -> None:
         (lambda: attn.show(model, image, head="each"), attn.ConfigError, "show: head is 'each'"),
         (lambda: attn.show(model, image, threshold=0.5), attn.ArgumentError, "show: threshold is given, expected nothing with an image model"),
         (lambda: attn.show(model, image, keys=["a"]), attn.ArgumentError, "show: keys is given"),
+        (lambda: attn.show(model, image, keys=numpy.array(["a", "b"])), attn.ArgumentError, "show: keys is given"),
     ):
         with pytest.raises(error, match=words):
             call()  # type: ignore[no-untyped-call]

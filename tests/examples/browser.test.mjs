@@ -158,11 +158,54 @@ async function otherImages() {
   found.others = await read('ArrowDown');
   found.cls = await read('Escape');
   found.again = [await read(' '), await read(' ')];
-  found.cells = cells;
+  found.cells = [...cells];
+  const asked = [];
+  element.addEventListener('attention-query', ({ detail }) => asked.push(detail.query));
+  const pointer = (type, x, y) => {
+    const { left, top } = drawn.getBoundingClientRect();
+    drawn.dispatchEvent(new MouseEvent(type, { clientX: left + x, clientY: top + y, bubbles: true }));
+  };
+  for (const type of ['pointerdown', 'click']) {
+    pointer(type, 40, 40);
+    asked.push(type);
+  }
+  const escapes = () => {
+    const event = new KeyboardEvent('keydown', { key: 'Escape', cancelable: true });
+    drawn.dispatchEvent(event);
+    return event.defaultPrevented;
+  };
+  found.escapes = [escapes(), escapes()];
+  found.asked = [...asked];
+  // The last patch of a grid is a query of no smaller one, and JSX sets '' for undefined.
+  press('End');
+  press(' ');
+  Object.assign(element, {
+    grid: [1, 1],
+    weights: [
+      [0.1, 0.9],
+      [0.3, 0.7],
+    ],
+    head: '',
+  });
+  await frame();
+  await frame();
+  press('Enter');
+  found.smaller = [element.query, await read('Home')];
   found.svg = /<image [^>]*href="data:image\/png/.test(element.toSvg());
   found.png = (await element.toPng()).type;
   element.remove();
 
+  // Half transparent white is white to a model.
+  context.clearRect(0, 0, canvas.width, canvas.height);
+  context.fillStyle = 'rgba(255, 255, 255, 0.5)';
+  context.fillRect(0, 0, canvas.width, canvas.height);
+  const { parts: clear } = imageFigure({ image: canvas, grid: [1, 1], weights: [0.001] });
+  found.alpha = clear
+    .find(({ kind }) => kind === 'picture')
+    .image.getContext('2d')
+    .getImageData(5, 5, 1, 1)
+    .data.join();
+  found.legend = clear.filter(({ kind, text }) => kind === 'text' && /^0/.test(text)).map(({ text }) => text);
   const blob = await new Promise((resolve) => canvas.toBlob(resolve));
   const decoded = await shown({ image: blob, grid: [1, 1], weights: [[1]] }, () => false);
   found.blob = parts(decoded)[0].hasAttribute('aria-label');
@@ -180,6 +223,24 @@ async function otherImages() {
   for (let i = 0; i < 100 && !parts(loaded)[0].hasAttribute('aria-label'); ++i) await frame();
   found.attributes = [parts(loaded)[0].getAttribute('aria-label'), loaded.crop.width];
   loaded.remove();
+
+  // One <img> whose address changes, also before the first image is there.
+  const own = new Image();
+  const several = Object.assign(document.createElement('late-image'), { image: own, grid: [1, 1], weights: [[1]] });
+  const events = [];
+  for (const type of ['load', 'error']) several.addEventListener(type, () => events.push(type));
+  document.querySelector('main').append(several);
+  for (const address of [canvas.toDataURL(), 'data:image/png;base64,AAAA', canvas.toDataURL('image/jpeg')]) {
+    own.src = address;
+    const count = events.length;
+    for (let i = 0; i < 100 && events.length === count; ++i) await frame();
+  }
+  // A browser may report an image that is complete already.
+  found.events = events.filter((type, i) => type !== events[i - 1]);
+  several.src = canvas.toDataURL();
+  several.image = undefined;
+  found.whenLoaded = (await several.toPng()).type;
+  several.remove();
 
   const good = { image, grid: [2, 2], weights: [levels.slice(0, 2), levels.slice(2)] };
   found.failures = [
@@ -244,6 +305,13 @@ async function useDigits(driver, status) {
     ],
     svg: true,
     png: 'image/png',
+    escapes: [true, false],
+    asked: ['pointerdown', 1, 'click', 0],
+    smaller: [0, '[CLS] → row 1, column 1: 0.9000'],
+    alpha: '255,255,255,255',
+    legend: ['0', '0.001'],
+    events: ['load', 'error', 'load'],
+    whenLoaded: 'image/png',
     blob: true,
     attributes: ['By attributes: 1 rows and 2 columns of patches. Arrow keys read single weights.', 9],
     failures: [

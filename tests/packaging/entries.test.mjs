@@ -32,6 +32,10 @@ test('attn/element is a small self-contained file with types that can be importe
     (await consumer.node([consumer.script('element.mjs', `import { figureToSvg, mapFigure } from 'attn/element';\n${program}`)])).trim(),
     '5 true true',
   );
+  const declared = [...readFileSync(join(consumer.installed, 'dist/element.d.ts'), 'utf8').matchAll(/^export (?:class|function) (\w+)/gm)];
+  const names = [...new Set(declared.map(([, name]) => name))].sort();
+  const exported = consumer.script('names.mjs', `import * as element from 'attn/element';\nconsole.log(Object.keys(element).join());`);
+  assert.deepEqual((await consumer.node([exported])).trim().split(','), names, 'what the types declare');
   const required = consumer.script('element.cjs', `const { figureToSvg, mapFigure } = require('attn/element');\n${program}`);
   assert.equal((await consumer.node([required])).trim(), '5 true true');
   const typed = `import type { ImageInputs, Tensor } from 'attn';

@@ -199,6 +199,8 @@ describe('image models, in use', () => {
     assert.isAbove(Math.min(...pixelValues.data.subarray(0, 3 * 64)), 0.8);
     const padded = await withProcessor({ do_resize: false, do_center_crop: true, crop_size: 8 });
     assert.deepEqual((await padded.preprocess(picture(6, 4))).crops, [{ left: -1, top: -2, width: 8, height: 8 }]);
+    const uneven = await withProcessor({ size: { height: 30, width: 24 } });
+    assert.deepEqual((await uneven.preprocess(picture(20, 40))).crops, [{ left: 0, top: 0, width: 20, height: 32 }], '3 x 3 patches of 8 pixels');
     assert.deepEqual((await model.preprocess(picture(50, 40))).crops, [{ left: 0, top: 0, width: 50, height: 40 }]);
   });
 

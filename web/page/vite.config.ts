@@ -17,9 +17,8 @@ const smallWorker = {
   name: 'small-worker',
   transform(code: string, id: string) {
     if (!id.endsWith('/dist/worker-host.js')) return undefined;
-    const instead = { threaded: 'void 0', images: '()=>{throw Error("This page shows models of text. These files are those of an image model.")}' };
-    const without = Object.entries(instead).reduce((left, [part, value]) => {
-      const next = left.replace(new RegExp(`\\b${part}:async\\(\\)=>[\\w$]+`), `${part}:${value}`);
+    const without = ['threaded', 'images'].reduce((left, part) => {
+      const next = left.replace(new RegExp(`\\b${part}:async\\(\\)=>[\\w$]+`), `${part}:void 0`);
       if (next === left) throw new Error(`${id} has no part "${part}"`);
       return next;
     }, code);

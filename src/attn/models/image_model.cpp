@@ -95,8 +95,17 @@ void ImageModel::preprocess(const std::vector<ImageView>& images, float* pixel_v
 }
 
 std::vector<ImageCrop> ImageModel::crops(const std::vector<ImageView>& images) const {
+  const Shape shape = check_preprocess(images);
+  const auto [rows, columns] = grid(shape);
+  const detail::ImageConfig& config = parts_->model->config().image;
+  // Patches leave out a rest of the pixels.
+  const double down = static_cast<double>(rows * config.patch_height) / static_cast<double>(shape[2]);
+  const double across = static_cast<double>(columns * config.patch_width) / static_cast<double>(shape[3]);
   std::vector<ImageCrop> all;
-  for (const ImageView& image : images) all.push_back(parts_->processor->crop(image));
+  for (const ImageView& image : images) {
+    const ImageCrop crop = parts_->processor->crop(image);
+    all.push_back({crop.left, crop.top, crop.width * across, crop.height * down});
+  }
   return all;
 }
 

@@ -55,7 +55,7 @@ template <std::size_t N>
 struct ImageTensors {
   TensorOf<N> pixel_values;            ///< (B,3,height,width), normalized
   std::int64_t rows = 0, columns = 0;  ///< of patches
-  std::vector<ImageCrop> crops;        ///< the part of each image that the model sees; black where it reaches beyond the image
+  std::vector<ImageCrop> crops;        ///< the part of each image that the patches cover; black beyond the image
 };
 using ImageInputs = ImageTensors<4>;
 

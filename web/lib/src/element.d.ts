@@ -1,7 +1,7 @@
 /// <reference lib="dom" />
 /**
  * `attn/element`: the elements `<attention-map>`, which shows attention weights between words, and `<attention-image>`,
- * which shows them over an image. Both give the same picture as SVG or PNG. They draw weights that you pass to them and
+ * which shows them over an image. Each also gives its picture as SVG or PNG. They draw weights that you pass to them and
  * load no WebAssembly. The import has no side effects: call {@link defineAttentionMap} or {@link defineAttentionImage}
  * to register an element.
  *
@@ -421,8 +421,9 @@ export interface AttentionMapAttributes {
  * an image; `crop`, `grid`, `weights`, `query` and `head` as JSON; `caption`, `text` and `note`.
  *
  * The pointer and the arrow keys select a patch, show its weight and dispatch `attention-cell` with the detail
- * `{ row, column, weight }`. If the weights are those of all tokens, a click or Enter shows what that patch looks at, and
- * a second one or Escape what [CLS] looks at.
+ * `{ row, column, weight }`. If the weights are those of all tokens, a click or Enter shows those of that patch, and a
+ * second one or Escape those of [CLS]; each dispatches `attention-query` with the detail `{ query }`. `load` and `error`
+ * tell that the image has been read, or why not.
  *
  * @example
  * ```ts
@@ -445,7 +446,7 @@ export interface AttentionMapAttributes {
 export class AttentionImage extends HTMLElement {
   /** Address of the image, if `image` is `undefined`. Another site must allow its use (CORS). */
   src: string;
-  /** The image, or a `Blob` or `File` with it. */
+  /** The image, or a `Blob` or `File` with it. Assign a canvas or video again to show its new pixels. */
   image: DrawnImage | Blob | undefined;
   /** See {@link ImageFigureOptions.crop}; `crops[0]` of the inputs. */
   crop: ImageFigureOptions['crop'];
@@ -487,10 +488,10 @@ export class AttentionImage extends HTMLElement {
    */
   toSvg(): string;
   /**
-   * Returns the picture as a PNG file with the light theme.
+   * Returns the picture as a PNG file with the light theme, once the image has been read.
    *
    * @param density pixels per unit; default 2
-   * @throws {Error} if there is no image yet, an attribute is not JSON, or the weights do not fit the grid
+   * @throws {Error} if there is no image, an attribute is not JSON, or the weights do not fit the grid
    *
    * @example
    * ```ts
@@ -535,7 +536,9 @@ export interface AttentionImageAttributes {
   note?: string | undefined;
   options?: Partial<ImageFigureOptions> | undefined;
   'onattention-cell'?: ((event: HTMLElementEventMap['attention-cell']) => void) | undefined;
+  'onattention-query'?: ((event: HTMLElementEventMap['attention-query']) => void) | undefined;
   'on:attention-cell'?: ((event: HTMLElementEventMap['attention-cell']) => void) | undefined;
+  'on:attention-query'?: ((event: HTMLElementEventMap['attention-query']) => void) | undefined;
 }
 
 // JSX of each framework. If its module is missing, TypeScript reports an error, hence @ts-ignore.
@@ -582,5 +585,6 @@ declare global {
   }
   interface HTMLElementEventMap {
     'attention-cell': CustomEvent<{ readonly row: number; readonly column: number; readonly weight: number }>;
+    'attention-query': CustomEvent<{ readonly query: number }>;
   }
 }

@@ -33,8 +33,8 @@ export interface ImageInputs {
   /** Rows and columns of patches. */
   grid: [rows: number, columns: number];
   /**
-   * The part of each image that the model sees, in pixels of that image. If it reaches beyond the image, the model sees
-   * black there.
+   * The part of each image that the patches cover, in pixels of that image. If it reaches beyond the image, the model
+   * sees black there.
    */
   crops: ImageCrop[];
 }

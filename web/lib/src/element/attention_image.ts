@@ -2,10 +2,9 @@ import type { AttentionImage as Contract, ImageFigureOptions, Weights } from '..
 import { define } from './base.js';
 import { type Cell, CellElement, type Drawn } from './cells.js';
 import { figureToPng, figureToSvg } from './figure.js';
-import { imageFigure } from './image.js';
+import { imageFigure, opaque } from './image.js';
 
 type Tensor = Exclude<Weights, readonly ArrayLike<number>[]>;
-type Drawable = ImageFigureOptions['image'];
 
 const observed = ['src', 'crop', 'grid', 'weights', 'query', 'head', 'caption', 'text', 'note'] as const;
 const initials = () => ({
@@ -35,6 +34,7 @@ function tensorOf(weights: Weights): Tensor {
 interface Read {
   readonly weights: ArrayLike<number>;
   readonly special: number | undefined;
+  readonly query: number;
 }
 
 /** Of one query and one head, or of the mean of the heads. */
@@ -62,7 +62,7 @@ function readWeights(given: Weights, [rows, columns]: readonly [number, number],
     const at = h * height * width + (isMap ? 0 : query * width + special!);
     for (let i = 0; i < patches; ++i) weights[i]! += data[at + i]! / (last - first + 1);
   }
-  return { weights, special };
+  return { weights, special, query };
 }
 
 export class AttentionImage extends CellElement implements Contract {
@@ -79,10 +79,18 @@ export class AttentionImage extends CellElement implements Contract {
   declare text: string;
   declare note: string;
   declare options: Partial<ImageFigureOptions>;
-  #failure = '';
-  #given: Contract['image'] | string = '';
-  /** What is drawn of it, once it is there. */
-  #picture: Drawable | Error | undefined;
+  /** Attributes that are not JSON. */
+  readonly #wrong = new Set<string>();
+  /** What is drawn; undefined without an image, and until it is there. */
+  #picture: HTMLCanvasElement | Error | undefined;
+  #loading: Promise<void> | undefined;
+  #isLoading = false;
+  /** Of the image that loads, or that may change its address. */
+  #watch: AbortController | undefined;
+  /** Tokens before the patches at the last drawing. */
+  #special: number | undefined;
+  /** A query that the visitor chose, and the grid that it is of. */
+  #chosen = { query: 0, grid: '' };
 
   constructor() {
     super(initials());
@@ -93,9 +101,10 @@ export class AttentionImage extends CellElement implements Contract {
     try {
       if (inJson.includes(name)) own[name] = value === null ? initials()[name] : JSON.parse(value);
       else own[name] = value ?? '';
-      this.#failure = '';
+      this.#wrong.delete(name);
     } catch {
-      this.#failure = `its attribute ${name} is no JSON`;
+      this.#wrong.add(name);
+      this.later();
     }
   }
 
@@ -103,60 +112,80 @@ export class AttentionImage extends CellElement implements Contract {
     return figureToSvg(imageFigure(this.#options().options));
   }
 
-  toPng(density?: number): Promise<Blob> {
+  async toPng(density?: number): Promise<Blob> {
+    this.#start();
+    await this.#loading;
     return figureToPng(imageFigure(this.#options().options), density);
   }
 
-  /** Begins to load another image; undefined until it is there. */
-  #drawable(): Drawable | undefined {
-    const given = this.image ?? this.src;
-    if (given !== this.#given) {
-      this.#given = given;
-      this.#picture = undefined;
-      if (given) this.#load(given);
-    }
-    if (this.#picture instanceof Error) throw this.#picture;
-    return this.#picture;
+  protected override changed(name: string): void {
+    if (name !== 'image' && name !== 'src') return;
+    this.#watch?.abort();
+    this.#watch = this.#loading = undefined;
+    this.#isLoading = false;
+    // The last picture stays until the next one is there.
+    if (this.#picture instanceof Error) this.#picture = undefined;
   }
 
-  #load(given: NonNullable<Contract['image']> | string): void {
-    const end = (picture: Drawable | Error) => {
-      if (this.#given !== given) return;
-      this.#picture = picture;
-      this.later();
-    };
-    if (given instanceof Blob) {
-      createImageBitmap(given, { premultiplyAlpha: 'none', colorSpaceConversion: 'none' }).then(end, () =>
-        end(new Error('the image cannot be decoded')),
-      );
-      return;
-    }
-    if (typeof given !== 'string' && !(given instanceof HTMLImageElement)) {
-      this.#picture = given;
-      return;
-    }
-    const image = typeof given === 'string' ? new Image() : given;
-    if (typeof given === 'string') {
-      // Pixels of other sites can be read only if they allow it.
-      image.crossOrigin = 'anonymous';
-      image.src = given;
-    }
-    image.decode().then(
-      () => end(image),
-      () => end(new Error(`the image ${image.src} cannot be loaded`)),
-    );
+  /** Begins to read the image, once for each assignment. */
+  #start(): void {
+    const given = this.image || this.src;
+    if (!given) this.#picture = undefined;
+    if (this.#watch || !given) return;
+    this.#watch = new AbortController();
+    const { signal } = this.#watch;
+    this.#loading = new Promise((resolve) => {
+      const end = (read: () => HTMLCanvasElement) => {
+        if (signal.aborted) return;
+        try {
+          this.#picture = read();
+        } catch (error) {
+          this.#picture = error as Error;
+        }
+        this.#isLoading = false;
+        resolve();
+        this.later();
+        this.dispatchEvent(new Event(this.#picture instanceof Error ? 'error' : 'load'));
+      };
+      const fail = (words: string) =>
+        end(() => {
+          throw new Error(words);
+        });
+      this.#isLoading = true;
+      signal.addEventListener('abort', () => resolve());
+      if (given instanceof Blob) {
+        createImageBitmap(given, { premultiplyAlpha: 'none', colorSpaceConversion: 'none' }).then(
+          (bitmap) => end(() => opaque(bitmap)),
+          () => fail('the image cannot be decoded'),
+        );
+        return;
+      }
+      if (typeof given !== 'string' && !(given instanceof HTMLImageElement)) return end(() => opaque(given));
+      const image = typeof given === 'string' ? new Image() : given;
+      // The page may give its own image another address.
+      image.addEventListener('load', () => end(() => opaque(image)), { signal });
+      image.addEventListener('error', () => fail(`the image ${image.src} cannot be loaded`), { signal });
+      if (typeof given === 'string') {
+        // Pixels of other sites can be read only if they allow it.
+        image.crossOrigin = 'anonymous';
+        image.src = given;
+      } else if (image.complete && image.naturalWidth > 0) end(() => opaque(image));
+    });
   }
 
   #options(): { readonly options: ImageFigureOptions; readonly special: number | undefined } {
-    const { crop, grid, query, head, caption, text, note, options } = this;
-    if (this.#failure) throw new Error(`attention-image: ${this.#failure}`);
-    const image = this.#drawable();
-    if (!image) throw new Error('attention-image: there is no image yet');
-    const { weights, special } = readWeights(this.weights, grid, query, head);
+    const { crop, grid, caption, text, note, options } = this;
+    for (const wrong of this.#wrong) throw new Error(`attention-image: its attribute ${wrong} is no JSON`);
+    this.#start();
+    if (this.#picture instanceof Error) throw this.#picture;
+    if (!this.#picture) throw new Error('attention-image: there is no image yet');
+    // JSX sets '' or null for undefined.
+    const head = (this.head as unknown) === '' ? undefined : (this.head ?? undefined);
+    const { weights, special, query } = readWeights(this.weights, grid, this.#query, head);
     const patch = special === undefined ? -1 : query - special;
     return {
       options: {
-        image,
+        image: this.#picture,
         ...(crop && { crop }),
         grid,
         weights,
@@ -170,13 +199,24 @@ export class AttentionImage extends CellElement implements Contract {
     };
   }
 
-  protected override drawn(theme: 'light' | 'dark', width: number): Drawn | undefined {
-    if (!this.#drawable() || this.grid[0] * this.grid[1] === 0) return undefined;
+  /** A choice of the visitor is of one grid only. */
+  get #query(): number {
+    const query = this.query || 0;
+    return query === this.#chosen.query && this.#chosen.grid !== this.grid.join() ? 0 : query;
+  }
+
+  protected override drawn(theme: 'light' | 'dark', width: number): Drawn | 'loading' | undefined {
+    this.#start();
+    if (this.#isLoading) return 'loading';
+    if (!this.#watch || this.grid[0] * this.grid[1] === 0) return undefined;
+    if (this.query !== this.#query) this.query = this.#query;
     const { options, special } = this.#options();
+    this.#special = special;
     const figure = imageFigure({ ...options, theme, background: false, width });
     const [rows, columns] = this.grid;
     const { query } = options;
-    const from = query ? `${placeOf(query)} → ` : special === undefined ? '' : `${this.query === 0 ? '[CLS]' : `token ${this.query}`} → `;
+    const token = this.#query;
+    const from = query ? `${placeOf(query)} → ` : special === undefined ? '' : `${token === 0 ? '[CLS]' : `token ${token}`} → `;
     const keys = special === undefined ? 'read single weights' : 'read single weights, Enter shows those of a patch, Escape those of [CLS]';
     return {
       figure,
@@ -189,16 +229,23 @@ export class AttentionImage extends CellElement implements Contract {
     };
   }
 
-  /** Shows the weights of this patch; if it shows them, those of [CLS]. */
-  protected override use({ row, column }: Cell): void {
-    const { special } = this.#options();
-    if (special === undefined) return;
-    const token = special + row * this.grid[1] + column;
-    this.query = token === this.query ? 0 : token;
+  #choose(query: number): void {
+    this.#chosen = { query, grid: this.grid.join() };
+    this.query = query;
+    this.dispatchEvent(new CustomEvent('attention-query', { bubbles: true, composed: true, detail: { query } }));
   }
 
-  protected override leave(): void {
-    this.query = 0;
+  /** Shows the weights of this patch; if it shows them, those of [CLS]. */
+  protected override use({ row, column }: Cell): void {
+    if (this.#special === undefined) return;
+    const token = this.#special + row * this.grid[1] + column;
+    this.#choose(token === this.#query ? 0 : token);
+  }
+
+  protected override leave(): boolean {
+    if (this.#special === undefined || this.#query === 0) return false;
+    this.#choose(0);
+    return true;
   }
 }
 

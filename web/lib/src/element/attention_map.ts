@@ -35,7 +35,8 @@ export class AttentionMap extends CellElement implements Contract {
   declare scale: 'head' | 'row';
   declare threshold: number;
   declare options: Partial<FigureOptions>;
-  #failure = '';
+  /** Attributes that are not JSON. */
+  readonly #wrong = new Set<string>();
 
   constructor() {
     super(initials());
@@ -46,9 +47,10 @@ export class AttentionMap extends CellElement implements Contract {
     try {
       if (inJson.includes(name)) own[name] = value === null ? (name === 'keys' ? undefined : []) : JSON.parse(value);
       else own[name] = name === 'threshold' ? Number(value) || 0 : name === 'scale' ? (value === 'row' ? 'row' : 'head') : (value ?? '');
-      this.#failure = '';
+      this.#wrong.delete(name);
     } catch {
-      this.#failure = `its attribute ${name} is no JSON`;
+      this.#wrong.add(name);
+      this.later();
     }
   }
 
@@ -61,8 +63,10 @@ export class AttentionMap extends CellElement implements Contract {
   }
 
   #given(): FigureOptions {
-    const { tokens, keys, caption, text, note, scale, threshold, options } = this;
-    if (this.#failure) throw new Error(`attention-map: ${this.#failure}`);
+    const { tokens, caption, text, note, scale, threshold, options } = this;
+    // JSX sets '' for undefined.
+    const keys = this.keys || undefined;
+    for (const wrong of this.#wrong) throw new Error(`attention-map: its attribute ${wrong} is no JSON`);
     const weights = numbersOf(this.weights, tokens.length, (keys ?? tokens).length);
     return { tokens, ...(keys && { keys }), weights, scale, threshold, title: caption, text, note, ...options };
   }
@@ -71,7 +75,7 @@ export class AttentionMap extends CellElement implements Contract {
     const given = this.#given();
     if (given.tokens.length === 0) return undefined;
     const { tokens, caption } = this;
-    const keys = this.keys ?? tokens;
+    const keys = given.keys ?? tokens;
     const figure = mapFigure({ ...given, theme, background: false, width });
     const { left, top, cell: size } = figure.cells;
     return {

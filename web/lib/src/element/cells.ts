@@ -67,6 +67,7 @@ export abstract class CellElement extends Base {
     root.append(this.#frame, this.#reading);
     this.#canvas.addEventListener('pointermove', (event) => this.#point(event));
     this.#canvas.addEventListener('pointerdown', (event) => this.#point(event));
+    this.#canvas.addEventListener('click', (event) => this.#point(event));
     this.#canvas.addEventListener('keydown', (event) => this.#key(event));
     // Draw once after all properties that change together.
     for (const [name, initial] of Object.entries(initials)) {
@@ -78,20 +79,24 @@ export abstract class CellElement extends Base {
         get: () => value,
         set: (next: unknown) => {
           value = next;
+          this.changed?.(name);
           this.later();
         },
       });
     }
   }
 
-  /** Throws an Error for contradictory properties. Undefined: nothing to draw. */
-  protected abstract drawn(theme: 'light' | 'dark', width: number): Drawn | undefined;
+  /** Throws an Error for contradictory properties. Undefined: nothing to draw. While it loads, the last figure stays. */
+  protected abstract drawn(theme: 'light' | 'dark', width: number): Drawn | 'loading' | undefined;
 
-  /** Enter, Space or a click on a cell. */
+  /** A property was set. */
+  protected changed?(name: string): void;
+
+  /** Enter, Space or a click on a cell of the figure. */
   protected use?(cell: Cell): void;
 
-  /** Escape. */
-  protected leave?(): void;
+  /** Escape; returns whether something changed. */
+  protected leave?(): boolean;
 
   connectedCallback(): void {
     const sizes = new ResizeObserver(this.#redraw);
@@ -123,7 +128,10 @@ export abstract class CellElement extends Base {
     const width = this.clientWidth;
     if (width === 0) return;
     try {
-      this.#drawn = this.drawn(isLight(getComputedStyle(this).color) ? 'dark' : 'light', width);
+      const drawn = this.drawn(isLight(getComputedStyle(this).color) ? 'dark' : 'light', width);
+      this.#canvas.ariaBusy = String(drawn === 'loading');
+      if (drawn === 'loading') return;
+      this.#drawn = drawn;
     } catch (error) {
       this.#drawn = undefined;
       this.#frame.hidden = true;
@@ -148,12 +156,18 @@ export abstract class CellElement extends Base {
     this.#show();
   }
 
-  #show(): void {
+  /** The selected cell, if the figure has it. */
+  get #selected(): Cell | undefined {
     const { cell } = this;
     const drawn = this.#drawn;
-    const isThere = drawn !== undefined && cell !== undefined && cell.row < drawn.rows && cell.column < drawn.columns;
-    this.#mark.hidden = !isThere;
-    if (!isThere) {
+    return drawn && cell && cell.row < drawn.rows && cell.column < drawn.columns ? cell : undefined;
+  }
+
+  #show(): void {
+    const cell = this.#selected;
+    const drawn = this.#drawn;
+    this.#mark.hidden = !cell;
+    if (!drawn || !cell) {
       this.#reading.textContent = '';
       return;
     }
@@ -177,33 +191,33 @@ export abstract class CellElement extends Base {
     this.dispatchEvent(new CustomEvent('attention-cell', { bubbles: true, composed: true, detail }));
   }
 
-  #point({ type, offsetX, offsetY }: PointerEvent): void {
+  #point({ type, offsetX, offsetY }: MouseEvent): void {
     const drawn = this.#drawn;
     if (!drawn) return;
     const { left, top, width, height } = drawn.first;
     const [row, column] = [Math.floor((offsetY - top) / height), Math.floor((offsetX - left) / width)];
     if (row < 0 || column < 0 || row >= drawn.rows || column >= drawn.columns) return;
     this.#move(row, column);
-    if (type === 'pointerdown') this.use?.({ row, column });
+    if (type === 'click') this.use?.({ row, column });
   }
 
   #key(event: KeyboardEvent): void {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     const { row, column } = this.cell ?? { row: -1, column: -1 };
-    const actions: Readonly<Record<string, (() => void) | undefined>> = {
+    const use = () => this.#selected && this.use!(this.#selected);
+    const actions: Readonly<Record<string, (() => unknown) | undefined>> = {
       ArrowUp: () => this.#move(row - 1, column),
       ArrowDown: () => this.#move(row + 1, column),
       ArrowLeft: () => this.#move(row, column - 1),
       ArrowRight: () => this.#move(row, column + 1),
       Home: () => this.#move(row, 0),
       End: () => this.#move(row, Infinity),
-      Enter: this.use && (() => this.cell && this.use!(this.cell)),
-      ' ': this.use && (() => this.cell && this.use!(this.cell)),
+      Enter: this.use && use,
+      ' ': this.use && use,
       Escape: this.leave && (() => this.leave!()),
     };
     const action = Object.hasOwn(actions, event.key) ? actions[event.key] : undefined;
-    if (!action) return;
-    event.preventDefault();
-    action();
+    // An Escape that changes nothing closes a dialog around the element.
+    if (action && action() !== false) event.preventDefault();
   }
 }

@@ -1,40 +1,49 @@
 import type { FigurePart, ImageFigure, ImageFigureOptions } from '../element.js';
-import { finished, head, inks, legendOf, legendParts, margin, smallSize } from './map.js';
+import { finished, head, inks, legendParts, margin, smallSize } from './map.js';
 
 type Source = ImageFigureOptions['image'];
+type Drawable = Exclude<Source, { data: unknown }>;
 
-const isPixels = (image: Source): image is Extract<Source, { data: unknown }> => 'data' in image;
+/** Canvases of this module, which are opaque already. */
+const own = new WeakSet<HTMLCanvasElement>();
 
-/** Pixels as a canvas: a context draws ImageData only whole. */
-function drawable(image: Source): Exclude<Source, { data: unknown }> {
-  if (!isPixels(image)) return image;
-  const [height, width] = 'dims' in image ? image.dims : [image.height, image.width];
-  const channels = image.data.length / (height * width);
-  if (![1, 3, 4].includes(channels))
-    throw new Error(`the image has ${image.data.length} bytes, expected 1, 3 or 4 for each of ${height} × ${width} pixels`);
-  const canvas = document.createElement('canvas');
-  [canvas.width, canvas.height] = [width, height];
-  const pixels = new ImageData(width, height);
-  const green = channels > 1 ? 1 : 0;
-  for (let i = 0; i < width * height; ++i) {
-    for (let c = 0; c < 3; ++c) pixels.data[4 * i + c] = image.data[channels * i + c * green]!;
-    pixels.data[4 * i + 3] = 255;
-  }
-  canvas.getContext('2d')!.putImageData(pixels, 0, 0);
-  return canvas;
-}
-
-function sizeOf(image: Exclude<Source, { data: unknown }>): { readonly width: number; readonly height: number } {
+function sizeOf(image: Drawable): { readonly width: number; readonly height: number } {
   if ('naturalWidth' in image) return { width: image.naturalWidth, height: image.naturalHeight };
   if ('videoWidth' in image) return { width: image.videoWidth, height: image.videoHeight };
   return image;
 }
 
+function copyOf(image: Exclude<Source, Drawable>, pixels: Uint8ClampedArray): void {
+  const channels = image.data.length / (pixels.length / 4);
+  const green = channels > 1 ? 1 : 0;
+  for (let i = 0; i < pixels.length / 4; ++i) for (let c = 0; c < 3; ++c) pixels[4 * i + c] = image.data[channels * i + c * green]!;
+}
+
+/** The pixels that a model reads, to which transparency makes no difference. */
+export function opaque(image: Source): HTMLCanvasElement {
+  if (own.has(image as HTMLCanvasElement)) return image as HTMLCanvasElement;
+  const isBytes = 'data' in image;
+  const { width, height } = isBytes ? ('dims' in image ? { width: image.dims[1], height: image.dims[0] } : image) : sizeOf(image);
+  if (!(width > 0 && height > 0)) throw new Error('the image has no pixels, or has not been loaded');
+  if (isBytes && ![1, 3, 4].includes(image.data.length / (height * width)))
+    throw new Error(`the image has ${image.data.length} bytes, expected 1, 3 or 4 for each of ${height} × ${width} pixels`);
+  const canvas = document.createElement('canvas');
+  [canvas.width, canvas.height] = [width, height];
+  const context = canvas.getContext('2d', { willReadFrequently: true });
+  if (!context) throw new Error(`the browser has no room for a picture of ${width} × ${height} pixels`);
+  if (!isBytes) context.drawImage(image, 0, 0);
+  const pixels = isBytes ? context.createImageData(width, height) : context.getImageData(0, 0, width, height);
+  if (isBytes) copyOf(image, pixels.data);
+  for (let i = 3; i < pixels.data.length; i += 4) pixels.data[i] = 255;
+  context.putImageData(pixels, 0, 0);
+  own.add(canvas);
+  return canvas;
+}
+
 /** The crop in grey, so that only weights have colours; black beyond the image. */
 function greyed(source: Source, crop: ImageFigureOptions['crop'], width: number): HTMLCanvasElement {
-  const image = drawable(source);
-  const { width: sourceWidth, height: sourceHeight } = sizeOf(image);
-  if (sourceWidth === 0 || sourceHeight === 0) throw new Error('the image has no pixels, or has not been loaded');
+  const image = opaque(source);
+  const { width: sourceWidth, height: sourceHeight } = image;
   const { left, top, width: w, height: h } = crop ?? { left: 0, top: 0, width: sourceWidth, height: sourceHeight };
   const canvas = document.createElement('canvas');
   canvas.width = Math.round(width);
@@ -78,7 +87,7 @@ export function imageFigure(options: ImageFigureOptions): ImageFigure {
     parts.push(outline('#000000', 4), outline('#ffffff', 2));
   }
   const y = top + down + 14;
-  const { low, high } = legend ?? { low: '0', high: legendOf(weights, undefined) };
+  const { low, high } = legend ?? { low: '0', high: most < 0.095 ? String(Number(most.toPrecision(2))) : most.toFixed(2) };
   parts.push(...legendParts(low, high, y, colours.ink));
   return {
     ...finished({ ...options, title: options.title || 'Attention over an image' }, width, colours, parts, y + smallSize, note ?? ''),

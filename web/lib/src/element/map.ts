@@ -180,7 +180,7 @@ export function legendParts(low: string, high: string, y: number, fill: string):
   ];
 }
 
-export function legendOf(weights: ArrayLike<number>, scale: FigureOptions['scale']): string {
+function legendOf(weights: ArrayLike<number>, scale: FigureOptions['scale']): string {
   if (scale === 'row') return 'the largest weight of each row';
   let largest = 0;
   for (let i = 0; i < weights.length; ++i) largest = Math.max(largest, weights[i]! || 0);

@@ -123,7 +123,7 @@ export function createInstance(runtime: Parts): Attn {
     shards: () => runtime.shards().catch(scriptsFailed),
     gguf: () => runtime.gguf().catch(scriptsFailed),
     ggufParts: () => runtime.ggufParts().catch(scriptsFailed),
-    images: () => runtime.images().catch(scriptsFailed),
+    images: runtime.images && (() => runtime.images!().catch(scriptsFailed)),
     forgotten,
     adopt(name, handle, owner) {
       const adopted = new Adopted(handle, owner);

@@ -18,7 +18,7 @@ export interface Platform {
   readonly shards: Shards;
   readonly gguf: Gguf;
   readonly ggufParts: GgufParts;
-  readonly images: Images;
+  readonly images: Images | undefined;
   readonly relaxedBy?: string;
   readonly cores: () => number;
   /** Reason why there is no shared memory, if so. */

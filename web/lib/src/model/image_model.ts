@@ -113,10 +113,13 @@ export class ImageModel implements Contract {
     const [, channels, height, width] = first!.dims as [number, number, number, number];
     const projection = Array.from(this.parameterShapes()).find(([name]) => name.endsWith('patch_embeddings.projection.weight'))!;
     const [, , rows, columns] = projection[1];
+    const grid: [number, number] = [Math.floor(height / rows!), Math.floor(width / columns!)];
+    // Patches leave out a rest of the pixels.
+    const [down, across] = [(grid[0] * rows!) / height, (grid[1] * columns!) / width];
     return {
       pixelValues: { data, dims: [list.length, channels, height, width] },
-      grid: [Math.floor(height / rows!), Math.floor(width / columns!)],
-      crops,
+      grid,
+      crops: crops.map((crop) => ({ ...crop, width: crop.width * across, height: crop.height * down })),
     };
   }
 

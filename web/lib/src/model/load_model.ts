@@ -38,7 +38,7 @@ const partOf = (loaded: number, size: number | undefined, half: number) =>
 /** Errors in the contents of files. After others the downloaded bytes are still good. */
 const badFiles: readonly unknown[] = ['FORMAT', 'MISMATCH', 'UNSUPPORTED', 'CONFIG'];
 
-/** A promise: another file tells. */
+/** A promise if another file decides it. */
 type Needed = boolean | Promise<boolean>;
 
 type Small = Map<FileName, Uint8Array<ArrayBuffer>>;
@@ -257,7 +257,7 @@ class Loading {
     const pooling = folders.get('Pooling')?.at(-1);
     const first = this.#small(folder, files, `${base}config.json`, true);
     const hasTokenizer = first.then((config) => !isImageModel(config!));
-    // Only a missing file asks for it.
+    // It is awaited only if tokenizer.json is missing.
     hasTokenizer.catch(() => {});
     const second = this.#small(folder, files, `${base}tokenizer.json`, hasTokenizer);
     const tokenizerConfigFile = this.#small(folder, files, `${base}tokenizer_config.json`, false);
@@ -343,7 +343,9 @@ class Loading {
     const config = frozen(readObject(configFile, 'config.json') as Record<string, unknown>);
     const name = 'preprocessor_config.json';
     const preprocessor = await this.#small(folder, files, base + name, false);
-    const { ImageModel, readImageProcessor } = await this.#wait(() => context.images());
+    const { images } = context;
+    if (!images) unsupported('config.json.model_type', config['model_type'], 'that of a text model');
+    const { ImageModel, readImageProcessor } = await this.#wait(images);
     const isRgb = (config['num_channels'] ?? 3) === 3;
     const processor = preprocessor && isRgb ? readImageProcessor(readObject(preprocessor, name), config['model_type']) : undefined;
     const handle = await this.#weights(folder, `${base}model.safetensors`, { config: configFile });

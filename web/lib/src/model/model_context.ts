@@ -19,7 +19,8 @@ export interface ModelContext {
   readonly shards: Shards;
   readonly gguf: Gguf;
   readonly ggufParts: GgufParts;
-  readonly images: Images;
+  /** Missing on a page that bundles the worker without them. */
+  readonly images: Images | undefined;
   /** Frees the handles of garbage-collected models. */
   readonly forgotten: FinalizationRegistry<NativeLayer> | undefined;
   /** Wraps a handle of `owner` in a public layer. `layer` becomes undefined when it is disposed of. */
