@@ -49,7 +49,7 @@ test('the package contains the expected files, and no more bytes than allowed', 
   const kib = (value) => `${(value / 1024).toFixed(0)} KiB`;
   t.diagnostic(`${files.length} files, ${kib(bytes)} and source maps of ${kib(maps)}, packed ${kib(statSync(tarball).size)}`);
   assert.ok(bytes < 4_740_000, `${bytes} bytes`);
-  assert.ok(statSync(tarball).size < 2_950_000, `${statSync(tarball).size} bytes packed`);
+  assert.ok(statSync(tarball).size < 2_960_000, `${statSync(tarball).size} bytes packed`);
 });
 
 test('the guide on releases gives the size of the packed package', limit, () => {

@@ -157,6 +157,8 @@ const hasThreads = existsSync(join(out, 'attn-threads.mjs'));
 const define = { ATTN_THREADS: String(hasThreads) };
 const common = { platform: 'neutral', resolve: { extensionAlias: { '.js': ['.ts', '.js'] } }, transform: { target: 'es2022', define } };
 const format = { format: 'es', sourcemap: true, sourcemapPathTransform, minify };
+/** For files of which no bundler leaves out a part: without its annotations. */
+const whole = { comments: { annotation: false } };
 
 function write({ fileName, code, map }) {
   // Bundlers recognise these expressions only with a quoted string.
@@ -219,14 +221,14 @@ async function bundle() {
 const from = (module, ...names) => Object.fromEntries(names.map((name) => [name, [module, name]]));
 
 /** An entry and the glue in one file. */
-async function bundleWhole(name, inject = {}) {
+async function bundleWhole(name, inject = {}, more = {}) {
   const bundled = await rolldown({
     ...common,
     transform: { ...common.transform, inject },
     input: join(here, 'src', `${name}.ts`),
     plugins: [dependencies, glue(() => true)],
   });
-  const { output } = await bundled.generate({ ...format, dir: out, codeSplitting: false });
+  const { output } = await bundled.generate({ ...format, ...more, dir: out, codeSplitting: false });
   const chunks = output.filter(({ type }) => type === 'chunk');
   if (chunks.length !== 1) throw new Error(`${name}.js needs ${chunks.map(({ fileName }) => fileName).join()}`);
   write(chunks[0]);
@@ -252,7 +254,7 @@ async function bundleCommand() {
     plugins: [entries(outside), parsers],
   });
   const banner = ({ isEntry }) => (isEntry ? '#!/usr/bin/env node' : '');
-  const { output } = await bundled.generate({ ...format, dir: out, banner, chunkFileNames: 'cli_[name].js' });
+  const { output } = await bundled.generate({ ...format, ...whole, dir: out, banner, chunkFileNames: 'cli_[name].js' });
   for (const file of output) if (file.type === 'chunk') write(file);
 }
 
@@ -266,7 +268,7 @@ async function bundleCommonJs() {
     plugins: [dependencies, glue((name) => !name.includes('threads'))],
     external: /^node:/,
   });
-  const { output } = await bundled.generate({ format: 'cjs', minify, entryFileNames: '[name].cjs', chunkFileNames: chunkName('cjs') });
+  const { output } = await bundled.generate({ format: 'cjs', minify, ...whole, entryFileNames: '[name].cjs', chunkFileNames: chunkName('cjs') });
   for (const { fileName, code } of output)
     writeFileSync(join(out, fileName), breakLines(code.replace('worker-host-node.js', 'worker-host-node.cjs')));
 }
@@ -283,14 +285,14 @@ async function bundleAlone(name, source) {
   const { output } = await bundled.generate({ ...format, dir: out, entryFileNames: '[name].js' });
   write(output[0]);
   if (name === 'cache') return; // hosts that require() have cache-node.cjs
-  const required = await bundled.generate({ format: 'cjs', minify, entryFileNames: '[name].cjs' });
+  const required = await bundled.generate({ format: 'cjs', minify, ...whole, entryFileNames: '[name].cjs' });
   writeFileSync(join(out, `${name}.cjs`), breakLines(required.output[0].code.replace(/(?<=\.\/tokenizer\.)js\b/g, 'cjs')));
 }
 
 await bundle();
 for (const [name, source] of Object.entries(alone)) await bundleAlone(name, source);
 await bundleWhole('worker-host');
-await bundleWhole('service-worker', from(join(here, 'src', 'platform', 'worklet.ts'), 'TextEncoder', 'TextDecoder', 'AbortController'));
+await bundleWhole('service-worker', from(join(here, 'src', 'platform', 'worklet.ts'), 'TextEncoder', 'TextDecoder', 'AbortController'), whole);
 await bundleCommand();
 if (hasThreads) await bundleCommonJs();
 
