@@ -192,7 +192,8 @@ export interface ImageFigure extends Figure {
  * ```ts
  * import { figureToPng, imageFigure } from 'attn/element';
  *
- * const image = { data: new Uint8Array(4 * 4 * 3).fill(200), width: 4, height: 4 };
+ * const image = document.createElement('canvas');
+ * [image.width, image.height] = [40, 30];
  * const figure = imageFigure({ image, grid: [2, 2], weights: [0.1, 0.2, 0.3, 0.4], title: 'Layer 1, head 2' });
  * console.log((await figureToPng(figure)).type); // image/png
  * ```
@@ -427,20 +428,19 @@ export interface AttentionMapAttributes {
  *
  * @example
  * ```ts
- * import { load } from 'attn';
  * import { defineAttentionImage } from 'attn/element';
  *
- * const attn = await load();
- * const model = await attn.loadModel<'image'>('models/tiny-vit');
- * const image = new ImageData(40, 30);
- * const { grid, crops, ...inputs } = await model.preprocess(image);
- * const { attentions } = model.forward(inputs, { outputAttentions: true });
+ * // Of a model: const { pixelValues, grid, crops } = await model.preprocess(image), and weights = attentions.at(-1) of
+ * // model.forward({ pixelValues }, { outputAttentions: true }); then assign crop = crops[0] as well.
+ * const [image, grid] = [new ImageData(40, 30), [2, 2] as const];
+ * const weights = { data: new Float32Array(5 * 5).fill(0.2), dims: [1, 1, 5, 5] };
  *
  * defineAttentionImage();
  * const map = document.createElement('attention-image');
- * Object.assign(map, { image, crop: crops[0], grid, weights: attentions![1], head: 2, caption: 'Layer 2, head 3' });
+ * Object.assign(map, { image, grid, weights, head: 0, caption: 'Layer 2, head 1' });
  * document.body.append(map);
- * console.log(map.toSvg().includes('Layer 2, head 3')); // true
+ * await map.toPng();
+ * console.log(map.toSvg().includes('Layer 2, head 1')); // true
  * ```
  */
 export class AttentionImage extends HTMLElement {
