@@ -37,7 +37,7 @@ interface Read {
   readonly query: number;
 }
 
-/** Of one query and one head, or of the mean of the heads. */
+/** Reads the weights of one query, and of one head or the mean of the heads. */
 function readWeights(given: Weights, [rows, columns]: readonly [number, number], query: number, head: number | undefined): Read {
   const { data, dims } = tensorOf(given);
   const [height, width] = [dims.at(-2), dims.at(-1)];
@@ -81,11 +81,11 @@ export class AttentionImage extends CellElement implements Contract {
   declare options: Partial<ImageFigureOptions>;
   /** Attributes that are not JSON. */
   readonly #wrong = new Set<string>();
-  /** What is drawn; undefined without an image, and until it is there. */
+  /** The drawn image; undefined without one, and until it is there. */
   #picture: HTMLCanvasElement | Error | undefined;
   #loading: Promise<void> | undefined;
   #isLoading = false;
-  /** Of the image that loads, or that may change its address. */
+  /** Ends the listeners of the last image. */
   #watch: AbortController | undefined;
   /** Tokens before the patches at the last drawing. */
   #special: number | undefined;
@@ -147,7 +147,7 @@ export class AttentionImage extends CellElement implements Contract {
         this.later();
         this.dispatchEvent(new Event(this.#picture instanceof Error ? 'error' : 'load'));
       };
-      const fail = (words: string) =>
+      const failed = (words: string) =>
         end(() => {
           throw new Error(words);
         });
@@ -156,7 +156,7 @@ export class AttentionImage extends CellElement implements Contract {
       if (given instanceof Blob) {
         createImageBitmap(given, { premultiplyAlpha: 'none', colorSpaceConversion: 'none' }).then(
           (bitmap) => end(() => opaque(bitmap)),
-          () => fail('the image cannot be decoded'),
+          () => failed('the image cannot be decoded'),
         );
         return;
       }
@@ -164,7 +164,7 @@ export class AttentionImage extends CellElement implements Contract {
       const image = typeof given === 'string' ? new Image() : given;
       // The page may give its own image another address.
       image.addEventListener('load', () => end(() => opaque(image)), { signal });
-      image.addEventListener('error', () => fail(`the image ${image.src} cannot be loaded`), { signal });
+      image.addEventListener('error', () => failed(`the image ${image.src} cannot be loaded`), { signal });
       if (typeof given === 'string') {
         // Pixels of other sites can be read only if they allow it.
         image.crossOrigin = 'anonymous';

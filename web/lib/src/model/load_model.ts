@@ -344,7 +344,7 @@ class Loading {
     const name = 'preprocessor_config.json';
     const preprocessor = await this.#small(folder, files, base + name, false);
     const { images } = context;
-    if (!images) unsupported('config.json.model_type', config['model_type'], 'that of a text model');
+    if (!images) unsupported('config.json.model_type', config['model_type'], 'the type of a text model');
     const { ImageModel, readImageProcessor } = await this.#wait(images);
     const isRgb = (config['num_channels'] ?? 3) === 3;
     const processor = preprocessor && isRgb ? readImageProcessor(readObject(preprocessor, name), config['model_type']) : undefined;

@@ -37,7 +37,7 @@ function heading(): string {
 /** For such a text a full stop is the likeliest guess. */
 const endsInBlank = (text: string, mask: string): boolean => text.trimEnd().endsWith(mask);
 
-/** Of the text as it is now: the model may still read an earlier one. */
+/** Changes the text as it is now: the model may still read an earlier one. */
 function changeText(changed: (text: string) => string): void {
   const { text, pair } = view.value;
   setText(changed(text), pair);
