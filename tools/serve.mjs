@@ -13,9 +13,9 @@ import { filePolicy, pagePolicy, workerPolicy } from './policies.mjs';
 
 const repository = fileURLToPath(new URL('..', import.meta.url));
 const built = join(repository, 'build/page');
-const beside = ['models', 'testdata/models', 'examples/browser', 'web/lib/dist'];
+const beside = ['models', 'testdata/models', 'testdata/vision', 'examples/browser', 'web/lib/dist'];
 /** Third-party data, which is never served as a page or script. */
-const isData = /^\/(testdata\/)?models\//;
+const isData = /^\/(models|testdata\/(models|vision))\//;
 
 const headers = {
   'Content-Security-Policy': filePolicy,

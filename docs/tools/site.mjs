@@ -4,7 +4,7 @@
  */
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'vitepress';
 import { writeCppReference } from './cpp_reference.mjs';
@@ -40,8 +40,8 @@ relocate(out);
 const dist = join(repository, 'web/lib/dist');
 mkdirSync(join(out, 'attn'));
 for (const name of readdirSync(dist)) if (/\.(m?js|wasm)$/.test(name) && !/node|cli/.test(name)) cpSync(join(dist, name), join(out, 'attn', name));
-for (const name of ['sentiment', 'entities', 'masks', 'digits'])
-  cpSync(join(repository, 'testdata/models', name), join(out, 'models', name), { recursive: true });
+for (const name of ['sentiment', 'entities', 'masks', '../vision/digits'])
+  cpSync(join(repository, 'testdata/models', name), join(out, 'models', basename(name)), { recursive: true });
 cpSync(join(repository, 'web/page/public/favicon.svg'), join(out, 'favicon.svg'));
 // As .txt, because static hosts offer unknown endings as downloads.
 cpSync(join(repository, 'THIRD_PARTY_NOTICES.md'), join(out, 'NOTICES.txt'));

@@ -336,7 +336,7 @@ def show(
     <attn.AttentionView: 6 × 6 weights, layer 1, head 2>
     >>> attn.show(model, "not bad at all", layer="all", head="all")
     <attn.AttentionGrid: 2 × 4 maps of 6 × 6 weights>
-    >>> model = attn.ImageModel.load("testdata/models/digits")
+    >>> model = attn.ImageModel.load("testdata/vision/digits")
     >>> attn.show(model, np.zeros((64, 64, 3), np.uint8), head=0)
     <attn.AttentionImageView: 8 × 8 patches, layer 3, head 0>
     """

@@ -67,7 +67,7 @@ def test_images_are_preprocessed_as_by_transformers(tmp_path: Path) -> None:
 
 
 def test_the_model_of_digits_reads_them() -> None:
-    model = attn.ImageModel.load(testdata / "models" / "digits")
+    model = attn.ImageModel.load(testdata / "vision" / "digits")
     drawn = json.loads((vision / "digits.json").read_text())
     assert len(drawn) == 10
     for case in drawn:

@@ -92,7 +92,7 @@ def test_show_draws_given_weights_and_escapes_labels() -> None:
 
 
 def digits() -> attn.ImageModel:
-    return attn.ImageModel.load(testdata / "models" / "digits")
+    return attn.ImageModel.load(testdata / "vision" / "digits")
 
 
 def a_one(height: int = 60, width: int = 90) -> Any:

@@ -188,7 +188,7 @@ pageTest('files that are no model raise an alert, and the old model stays usable
     [/a pickle.*save_pretrained.*in Python/, filesOf('tiny-bert', modelFiles.slice(0, 3), { 'pytorch_model.bin': 'PK' })],
     [/could not be loaded\. .*(tokenizer\.json|model\.safetensors)/, filesOf('tiny-bert', ['config.json'])],
     [/header is longer.*\(FORMAT\)/, filesOf('tiny-bert', modelFiles.slice(0, 3), broken)],
-    [/kind of model is not one.*families BERT.*"vit"/, filesOf('digits', ['config.json', 'model.safetensors', 'preprocessor_config.json'])],
+    [/kind of model is not one.*families BERT.*"vit"/, filesOf('../vision/digits', ['config.json', 'model.safetensors', 'preprocessor_config.json'])],
     [/could not be loaded\. .*config\.json/, filesOf('', []), 'empty'],
   ]) {
     await drop(page, ...carried);

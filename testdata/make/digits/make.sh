@@ -1,5 +1,5 @@
 #!/bin/sh
-# Trains the model of digits and writes testdata/models/digits/ and testdata/vision/digits.json, with the exact versions of
+# Trains the model of digits and writes testdata/vision/digits/ and testdata/vision/digits.json, with the exact versions of
 # testdata/make/goldens/requirements.txt.
 set -eu
 . "$(dirname "$0")/../goldens/python.sh"

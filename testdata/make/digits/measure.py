@@ -1,4 +1,4 @@
-"""Counts which digits testdata/models/digits reads, and writes its README.md and testdata/vision/digits.json: drawings with PyTorch's logits."""
+"""Counts which digits testdata/vision/digits reads, and writes its README.md and testdata/vision/digits.json: drawings with PyTorch's logits."""
 
 import base64
 import json
@@ -13,7 +13,7 @@ import torch.nn.functional as F
 import train
 import transformers
 
-FOLDER = train.ROOT / "testdata" / "models" / "digits"
+FOLDER = train.ROOT / "testdata" / "vision" / "digits"
 NUMBERS = train.ROOT / "testdata" / "vision" / "digits.json"
 
 # Lines in a box of 20 × 20; of an ellipse the box.

