@@ -192,7 +192,7 @@ TEST_CASE("the memory check of image models counts exactly what their calls take
       check_images(*loader.finish(), entry.path().filename().string() + (is_int8 ? " int8" : ""));
     }
   }
-  CHECK(models == 16);
+  CHECK(models == 18);
   set_num_threads(1);
 }
 
