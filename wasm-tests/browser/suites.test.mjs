@@ -66,16 +66,19 @@ async function resultsOf({ variant, threads }, suites) {
 }
 
 /**
- * WebKitGTK 2.50 sometimes crashes on its own: its web process fails an assertion of the compiler
- * (JSC::IPInt::jitCompileSIMDFunction), or a call traps that succeeds in the next browser. Such a page is retried once
- * in a new browser; other failures are not.
+ * WebKitGTK 2.50 sometimes fails on its own (docs/dev/builds.md): its web process ends, a call traps, or a 64-bit number
+ * is 2³² too large. A page of suites with a failure is therefore opened once more, in a new browser, where every test
+ * counts; the failures of the first are reported.
  */
-const brokeDown = ({ ended, tests }) => ended || tests.some(({ error }) => error?.includes('Out of bounds memory access'));
+const failuresOf = ({ ended, tests }) => [
+  ...(ended ? [ended] : []),
+  ...tests.filter(({ error }) => error).map(({ title, error }) => `${title}: ${error}`),
+];
 
 async function runPage(t, setup, suites) {
   let results = await resultsOf(setup, suites);
-  if (engine === 'webkit' && brokeDown(results)) {
-    t.diagnostic(`${engine}: the browser crashed (${results.ended ?? 'a trap'}); retrying in a new one`);
+  if (engine === 'webkit' && failuresOf(results).length > 0) {
+    for (const failure of failuresOf(results)) t.diagnostic(`${engine}, first browser: ${failure}`);
     results = await resultsOf(setup, suites);
   }
   for (const note of results.notes) t.diagnostic(note);

@@ -89,7 +89,7 @@ describe('applyChatTemplate', () => {
     const started = Date.now();
     await assertRejects(apply(new Array(4e9)), 'ARGUMENT', ['messages', 'JSON']);
     await assertRejects(apply(hello, { variables: { deep: [1, { of: new Array(4e9) }] } }), 'ARGUMENT', ['variables', 'JSON']);
-    assert.isBelow(Date.now() - started, 1000, 'holes are not written');
+    assert.isBelow(Date.now() - started, 20_000, 'holes are not written');
     await assertRejects(apply([...hello, ...hello]), 'ARGUMENT', ['messages', 'must alternate']);
     await assertRejects(apply(hello, { addGenerationPromt: true }), 'ARGUMENT', ['Did you mean addGenerationPrompt']);
     await assertRejects(apply(hello, { addGenerationPrompt: 1 }), 'ARGUMENT', ['addGenerationPrompt', 'true or false']);

@@ -145,9 +145,13 @@ describe('chunks', () => {
       for (const text of ['a', '北', '\n', '. \n', '\ud800', 'a ']) {
         const of = (length: number) => text.repeat(Math.floor(length / text.length));
         const tokenizer = tokenizers.get(name)!;
-        const short = Math.max(10, timeOf(tokenizer, of(2 ** 13)));
-        // 8 times the length; 64 times the time, if the time grew with its square.
-        const long = timeOf(tokenizer, of(2 ** 16));
+        // 8 times the length; 64 times the time, if the time grew with its square. Another program may use the processor,
+        // but not each time.
+        let [short, long] = [Infinity, Infinity];
+        for (let tries = 5; tries > 0 && long >= 30 * short; --tries) {
+          short = Math.min(short, Math.max(10, timeOf(tokenizer, of(2 ** 13))));
+          long = Math.min(long, timeOf(tokenizer, of(2 ** 16)));
+        }
         assert.isBelow(long, 30 * short, `${name} ${JSON.stringify(text)}: ${short} and ${long} ms`);
       }
   });
